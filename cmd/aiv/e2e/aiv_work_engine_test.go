@@ -17,10 +17,8 @@ import (
 	"testing"
 
 	"aiv/cmd/aiv/internal/engines/enginestest"
-	"aiv/store"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // startEngine starts `aiv work -engine` for the provider p, with a file that has the key.
@@ -34,17 +32,13 @@ func startEngineAs(t *testing.T, command func(args ...string) *exec.Cmd, dispatc
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"token": token, "key": key} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600))
 	}
 	args = append([]string{"work", "-url", strings.TrimSuffix(dispatch.base, "/worker/v1"), "-token-file", filepath.Join(dir, "token"), "-engine", engine, "-provider", "p",
 		"-engine-url", url, "-engine-key-file", filepath.Join(dir, "key")}, args...)
 	w := &workProcess{command(args...), dir, &logBuffer{}, make(chan error, 1)}
 	w.cmd.Stdout, w.cmd.Stderr = w.log, w.log
-	if err := startCommand(w.cmd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, startCommand(w.cmd))
 	go func() { w.ended <- w.cmd.Wait() }()
 	t.Cleanup(func() {
 		w.cmd.Process.Kill()
@@ -53,36 +47,6 @@ func startEngineAs(t *testing.T, command func(args ...string) *exec.Cmd, dispatc
 		}
 	})
 	return w
-}
-
-// secretIn returns where the database contains a text.
-func secretIn(t *testing.T, pool *pgxpool.Pool, secret string) (tables []string) {
-	t.Helper()
-	rows, err := pool.Query(t.Context(), `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, name)
-	}
-	if len(names) < 20 {
-		t.Fatalf("found %d tables", len(names))
-	}
-	for _, name := range names {
-		var n int
-		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM `+name+` t WHERE t::text LIKE '%' || $1 || '%'`, secret).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		if n > 0 {
-			tables = append(tables, name)
-		}
-	}
-	return tables
 }
 
 // TestEachEngineAnswers: aiv work answers a run by each engine, and results show what the API reported.
@@ -208,9 +172,7 @@ func TestEngineUnavailable(t *testing.T) {
 	}
 
 	// Restarted, the worker waits for the operator.
-	if err := os.WriteFile(filepath.Join(w.dir, "key"), []byte(enginestest.Key), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(w.dir, "key"), []byte(enginestest.Key), 0o600))
 	again := startEngine(t, dispatch, worker.Token, "openai", fake.URL, enginestest.Key)
 	other.cmd.Process.Signal(syscall.SIGCONT)
 	wait(t, "waiting claims", `\naiv_claims_waiting 2\n`, metrics)
@@ -223,87 +185,6 @@ func TestEngineUnavailable(t *testing.T) {
 		if err := w.stop(); err != nil {
 			t.Errorf("aiv work ended with %v", err)
 		}
-	}
-}
-
-// TestEngineThrottled: a 429 pauses the provider for as long as the API asks, and counts as no try.
-func TestEngineThrottled(t *testing.T) {
-	t.Parallel()
-	url, pool, _, key := databaseOfCustomer(t, 1000)
-	serve, dispatch := startServe(t, url), startDispatch(t, url)
-	fake := enginestest.New(t, "openai")
-	fake.Then(enginestest.Answer(429, `{"error":{"message":"x","type":"requests","code":"rate_limit_exceeded"}}`, "Retry-After", "1800"))
-	order(t, serve, key.Key, "throttled")
-	w := startEngine(t, dispatch, newWorker(t, url).Token, "openai", fake.URL, enginestest.Key)
-	wait(t, "the settlement", `"outcome":"throttled"`, w.log.String)
-	var seconds float64
-	if err := pool.QueryRow(t.Context(), `SELECT extract(epoch FROM until - now()) FROM provider_throttles WHERE provider_code = 'p'`).Scan(&seconds); err != nil || seconds < 1700 || seconds > 1800 {
-		t.Errorf("the provider is throttled for %v s, %v", seconds, err)
-	}
-	if n := len(fake.Requests()); n != 1 {
-		t.Errorf("%d requests", n)
-	}
-	if err := w.stop(); err != nil {
-		t.Errorf("aiv work ended with %v", err)
-	}
-}
-
-// TestEngineEnds: SIGTERM lets requests end within -drain, then aborts them and releases their jobs; after SIGKILL the
-// jobs run again when their leases end.
-func TestEngineEnds(t *testing.T) {
-	t.Parallel()
-	url, pool, _, key := databaseOfCustomer(t, 1000)
-	serve, dispatch := startServe(t, url), startDispatch(t, url)
-	fake := enginestest.New(t, "openai")
-	answer, began, aborted := make(chan struct{}), make(chan struct{}, 10), make(chan struct{}, 10)
-	hold := func(w http.ResponseWriter, r *http.Request) {
-		began <- struct{}{}
-		select {
-		case <-answer:
-			io.WriteString(w, fake.Short())
-		case <-r.Context().Done():
-			aborted <- struct{}{}
-		}
-	}
-	fake.Then(hold, hold, hold)
-	run := order(t, serve, key.Key, "ends")
-	state := func() string { return serve.get(t, "/v1/runs/"+run, key.Key).body }
-	token := newWorker(t, url).Token
-
-	w := startEngine(t, dispatch, token, "openai", fake.URL, enginestest.Key, "-drain", "0s")
-	<-began
-	if err := w.stop(); err != nil {
-		t.Errorf("aiv work ended with %v", err)
-	}
-	<-aborted
-	wait(t, "the released job", `"queued":6`, state)
-
-	w = startEngine(t, dispatch, token, "openai", fake.URL, enginestest.Key, "-drain", "10m")
-	<-began
-	w.cmd.Process.Signal(syscall.SIGTERM)
-	wait(t, "the first signal", "signal again to kill", w.log.String)
-	answer <- struct{}{}
-	if err := <-w.ended; err != nil {
-		t.Errorf("aiv work ended with %v", err)
-	}
-	wait(t, "the answer", `"queued":5,"running":0,"completed":1`, state)
-
-	killed := newWorker(t, url)
-	id, err := store.ParseID("wrk", killed.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w = startEngine(t, dispatch, killed.Token, "openai", fake.URL, enginestest.Key)
-	<-began
-	w.cmd.Process.Kill()
-	<-aborted
-	w = startEngine(t, dispatch, token, "openai", fake.URL, enginestest.Key)
-	wait(t, "the run", `"status":"completed"`, func() string {
-		endLeases(t, pool, id) // those that no transaction locked before
-		return state()
-	})
-	if err := w.stop(); err != nil {
-		t.Errorf("aiv work ended with %v", err)
 	}
 }
 
@@ -332,9 +213,7 @@ func TestEngineTry(t *testing.T) {
 	}))
 	t.Cleanup(proxy.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}), 0o600))
 	try := func(env []string, args ...string) (code int, out, errs string) {
 		cmd := exec.Command(binary, append([]string{"work", "-engine", "openai", "-try", "-model", "gpt-6-sol"}, args...)...)
 		cmd.Env = append([]string{"OPENAI_API_KEY=" + enginestest.Key, "PATH=" + os.Getenv("PATH")}, env...)

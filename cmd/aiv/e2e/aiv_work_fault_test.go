@@ -37,9 +37,7 @@ func TestFaultWork(t *testing.T) {
 	start := func(i int) {
 		made := newWorker(t, url)
 		id, err := store.ParseID("wrk", made.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		workers[i], ids[i] = startWork(t, dispatch, made.Token, workScript, "-parallel", "4", "-lease", "10s"), id
 	}
 	for i := range workers {
@@ -83,9 +81,7 @@ func TestFaultWork(t *testing.T) {
 	}
 
 	rows, err := pool.Query(t.Context(), `SELECT attempts, COALESCE(answer, error_code) FROM job_results`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stored := make(map[string]string)
 	var attempts int
 	var answer string

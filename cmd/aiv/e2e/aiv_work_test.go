@@ -36,16 +36,12 @@ func startWork(t *testing.T, dispatch *process, token, script string, args ...st
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "token")
-	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
 	args = append(append([]string{"work", "-url", strings.TrimSuffix(dispatch.base, "/worker/v1"), "-token-file", file}, args...), "--", "sh", "-c", answerScript+script)
 	w := &workProcess{exec.Command(binary, args...), dir, &logBuffer{}, make(chan error, 1)}
 	w.cmd.Env = append(os.Environ(), "DIR="+dir)
 	w.cmd.Stderr = w.log
-	if err := startCommand(w.cmd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, startCommand(w.cmd))
 	go func() { w.ended <- w.cmd.Wait() }()
 	t.Cleanup(func() {
 		w.cmd.Process.Kill()
@@ -105,15 +101,11 @@ case $n in
 esac`, "-parallel", "1")
 	wait(t, "the run", `"status":"partial"`, func() string { return serve.get(t, "/v1/runs/"+run, key.Key).body })
 	rows, err := pool.Query(t.Context(), `SELECT COALESCE(error_code || ': ' || error_message, 'completed') FROM job_results ORDER BY ordinal`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for rows.Next() {
 		var text string
-		if err := rows.Scan(&text); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&text))
 		got = append(got, text)
 	}
 	want := []string{"completed", "exit_3: the last line", "invalid_answer: the output is not JSON", "invalid_answer: text must be a string.*", "exit_137: ", "completed"}

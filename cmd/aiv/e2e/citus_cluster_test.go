@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 var clusterScript = flag.String("cluster", "", "`SCRIPT` that starts, kills, resumes and stops the servers of a Citus cluster")
@@ -37,9 +38,7 @@ func newCitusCluster(t *testing.T) *citusCluster {
 	if err == nil {
 		err = os.Chmod(parent, 0o755) // PostgreSQL has an account of its own
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := &citusCluster{dir: filepath.Join(parent, "cluster"), port: freePorts(t, 1+citusWorkers)}
 	t.Cleanup(func() {
 		c.script(t, "stop", c.dir)
@@ -48,9 +47,7 @@ func newCitusCluster(t *testing.T) *citusCluster {
 	c.url = strings.TrimSpace(c.script(t, "start", c.dir, fmt.Sprint(c.port))) + "?sslmode=disable"
 	pool := open(t, c.url)
 	for _, sql := range []string{"ALTER SYSTEM SET citus.recover_2pc_interval = '1s'", "SELECT pg_reload_conf()"} {
-		if _, err := pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, pool, sql)
 	}
 	cli[any](t, c.url, "migrate", "-distribute")
 	return c
@@ -98,9 +95,7 @@ func (c *citusCluster) accounts(t *testing.T, each int) (keys [1 + citusWorkers]
 	for left := citusWorkers * each; left > 0; {
 		account := cli[struct{ ID string }](t, c.url, "accounts", "create", "-name", "test", "-plan", "test").ID
 		id, err := store.ParseID("acct", account)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		server := number(t, pool, `SELECT nodeport - $2 FROM pg_dist_shard_placement
 			WHERE shardid = get_shard_id_for_distribution_column('measurement_runs', $1::uuid)`, id, c.port)
 		if len(keys[server]) < each {

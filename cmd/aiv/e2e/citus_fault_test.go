@@ -81,9 +81,7 @@ func (l *load) eventually(t *testing.T, round, status int, keys ...string) {
 			if err == nil {
 				written, err = p.do(t.Context(), "POST", "", key, name, testRun)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, a := range []answer{read, written} {
 				if a.status != 200 && a.status != 202 && (a.status != 503 || a.header.Get("Retry-After") == "") {
 					t.Errorf("got %d %v %s", a.status, a.header, a.body)

@@ -162,9 +162,7 @@ func TestFaultCitusInDoubt(t *testing.T) {
 	exec := func(sql ...string) {
 		t.Helper()
 		for _, sql := range sql {
-			if _, err := pool.Exec(t.Context(), sql); err != nil {
-				t.Fatal(err)
-			}
+			storetest.Exec(t, pool, sql)
 		}
 	}
 	exec(`ALTER SYSTEM SET citus.recover_2pc_interval = '-1'`, `ALTER SYSTEM SET synchronous_standby_names = 'none'`, `SELECT pg_reload_conf()`)

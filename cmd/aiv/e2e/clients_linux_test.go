@@ -1,14 +1,11 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,9 +24,7 @@ func (c *connections) open(t *testing.T, n int, first string) {
 	t.Helper()
 	for range n {
 		conn, err := net.Dial("tcp", c.p.host())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c.mu.Lock()
 		c.conns = append(c.conns, conn)
 		c.mu.Unlock()
@@ -109,46 +104,8 @@ func TestFaultSlowClients(t *testing.T) {
 		slow, idle, open, slowest, p.memory(t)>>20)
 }
 
-// TestFaultEndlessBody: a client that sends chunks without end gets 413, and the process stops reading.
-func TestFaultEndlessBody(t *testing.T) {
-	t.Parallel()
-	url, _, _, key := databaseOfCustomer(t, 1000)
-	p := startServe(t, url)
-	conn, err := net.Dial("tcp", p.host())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience))
-	head := strings.Replace(wirePost("endless", key.Key, ""), "Content-Length: 0", "Transfer-Encoding: chunked", 1)
-	chunk := "10000\r\n" + strings.Repeat(" ", 0x10000) + "\r\n"
-	var sent atomic.Int64
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		io.WriteString(conn, head)
-		for sent.Load() < 1<<30 {
-			n, err := io.WriteString(conn, chunk)
-			sent.Add(int64(n))
-			if err != nil {
-				return
-			}
-		}
-	}()
-	answer, err := io.ReadAll(conn)
-	if !strings.Contains(string(answer), " 413 ") {
-		t.Errorf("got %.200q, %v", answer, err)
-	}
-	<-ended
-	if n := sent.Load(); n > 32<<20 {
-		t.Errorf("%d MiB were read", n>>20)
-	}
-	if memory := p.memory(t); memory > maxMemory {
-		t.Errorf("the process used %d MiB of memory", memory>>20)
-	}
-}
-
-// TestFaultVanishingClients: clients close or half-close their connection before the response. Each request is counted.
+// TestFaultVanishingClients: clients close or half-close their connection before the response. Each request is counted,
+// half-closed clients get their response, and closed connections are no errors.
 func TestFaultVanishingClients(t *testing.T) {
 	t.Parallel()
 	clients := 100
@@ -165,68 +122,8 @@ func TestFaultVanishingClients(t *testing.T) {
 	if n := counted(); n > want {
 		t.Errorf("%d requests are counted, want %d", n, want)
 	}
-}
-
-// TestFaultHalfClosedClients: clients close or half-close their connection while their request is served. Half-closed
-// clients get the response. Closed connections leave no error in the log and cost no connection to the database.
-func TestFaultHalfClosedClients(t *testing.T) {
-	t.Parallel()
-	url, pool, _, key := databaseOfCustomer(t, 1_000_000)
-	p := startServe(t, url)
-	p.get(t, "?path=/v1/runs", key.Key)
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), `LOCK TABLE measurement_runs`); err != nil {
-		t.Fatal(err)
-	}
-	const clients = 1 + 4 // a run, and fewer reads than there are connections for them, since each waits at most 2 s
-	var conns []*net.TCPConn
-	for range clients {
-		conn, err := net.Dial("tcp", p.host())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		conns = append(conns, conn.(*net.TCPConn))
-	}
-	for i, conn := range conns {
-		request := wireGet("?path=/v1/runs", key.Key)
-		if i == 0 {
-			request = wirePost("half", key.Key, testRun)
-		}
-		if _, err := io.WriteString(conn, request); err != nil {
-			t.Fatal(err)
-		}
-		if i%2 == 0 {
-			conn.CloseWrite()
-		}
-	}
-	waitUntil(t, url, `
-		SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
-	for i := 1; i < clients; i += 2 {
-		conns[i].SetLinger(0) // a reset, as by a process that crashed
-		conns[i].Close()
-	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < clients; i += 2 {
-		conns[i].SetDeadline(time.Now().Add(patience))
-		// On a slow machine the wait for the lock may have ended before the lock did.
-		got, err := io.ReadAll(conns[i])
-		status, ok := strings.CutPrefix(string(got), "HTTP/1.1 ")
-		if err != nil || !ok || !slices.Contains([]string{"200", "202", "503"}, status[:3]) {
-			t.Errorf("half-closed client %d got %.300q, %v", i, got, err)
-		}
-	}
-	if err := p.stop(); err != nil {
-		t.Errorf("aiv serve ended with %v", err)
-	}
-	if log := p.log.String(); strings.Contains(log, `"ERROR"`) {
-		t.Errorf("closed connections left errors in the log:\n%s", log)
+	if err := p.stop(); err != nil || strings.Contains(p.log.String(), `"ERROR"`) {
+		t.Errorf("aiv serve ended with %v\n%s", err, p.log.String())
 	}
 }
 

@@ -15,6 +15,27 @@ import (
 
 type madeKey struct{ ID, Key string }
 
+// database creates a migrated database.
+func database(t *testing.T) (url string, pool *pgxpool.Pool) {
+	t.Helper()
+	url = storetest.URL(t)
+	return url, open(t, url)
+}
+
+func open(t *testing.T, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := store.Open(t.Context(), url, 4)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func number(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) (n int) {
+	t.Helper()
+	must(t, pool.QueryRow(t.Context(), sql, args...).Scan(&n))
+	return n
+}
+
 // customer creates an account with a key, and a catalog with a model and two questions. When the test has ended, and
 // its processes were killed, every invariant of the database must hold.
 func customer(t *testing.T, databaseURL string, rate int) (account string, key madeKey) {
@@ -124,13 +145,9 @@ func importCatalog(ctx context.Context, pool *pgxpool.Pool, file string, provide
 func asOperator(t testing.TB, databaseURL string, change func(context.Context, *pgxpool.Pool, *auth.Admin) error) {
 	t.Helper()
 	pool, err := store.Open(t.Context(), databaseURL, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer pool.Close()
-	if err := change(t.Context(), pool, &auth.Admin{Pool: pool, Actor: "test"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, change(t.Context(), pool, &auth.Admin{Pool: pool, Actor: "test"}))
 }
 
 const testCatalog = `{"kind":"provider","code":"p","name":"P"}

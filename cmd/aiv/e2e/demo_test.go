@@ -20,13 +20,9 @@ import (
 func TestDemoTellsItsStory(t *testing.T) {
 	t.Parallel()
 	base, err := storetest.MkdirTemp("aiv-demo-test-") // PostgreSQL's account can't enter t.TempDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(base) })
-	if err := os.Chmod(base, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(base, 0o755))
 	dir := filepath.Join(base, "demo")
 
 	var keys []string
@@ -87,9 +83,7 @@ func TestDemoTellsItsStory(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // untilCompleted waits until the run of the printed commands is completed.
@@ -119,9 +113,7 @@ func pasteWork(t *testing.T, pasted, work string) {
 	worker.Dir = t.TempDir()
 	var log logBuffer
 	worker.Stderr = &log
-	if err := startCommand(worker); err != nil {
-		t.Fatal(err)
-	}
+	must(t, startCommand(worker))
 	defer func() {
 		worker.Process.Signal(syscall.SIGTERM)
 		if err := worker.Wait(); err != nil {
@@ -150,9 +142,7 @@ func pasteWebhook(t *testing.T, pasted, webhook string) {
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the receiver ends with the shell
 	var printed logBuffer
 	shell.Stdout, shell.Stderr = &printed, &printed
-	if err := startCommand(shell); err != nil {
-		t.Fatal(err)
-	}
+	must(t, startCommand(shell))
 	defer func() {
 		syscall.Kill(-shell.Process.Pid, syscall.SIGKILL)
 		shell.Wait()
@@ -167,12 +157,8 @@ func startDemo(t *testing.T, dir string) (text string, stop func(os.Signal)) {
 	var stderr logBuffer
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := startCommand(cmd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, startCommand(cmd))
 	printed, ended := make(chan string, 1), make(chan error, 1)
 	go func() {
 		var b strings.Builder

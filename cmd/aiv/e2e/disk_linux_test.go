@@ -21,9 +21,7 @@ func TestFaultDiskFull(t *testing.T) {
 	c := storetest.NewCluster(t, "min_wal_size=2MB", "max_wal_size=12MB", "wal_keep_size=0")
 	c.Stop()
 	disk := filepath.Join(c.Dir, "disk")
-	if err := os.Mkdir(disk, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(disk, 0o700))
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=24m"); err != nil {
 		t.Logf("not tried: a small file system needs root: mount: %v", err)
 		return
@@ -39,12 +37,8 @@ func TestFaultDiskFull(t *testing.T) {
 	if out, err := exec.Command("cp", "-a", log+"/.", disk).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := os.RemoveAll(log); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(disk, log); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(log))
+	must(t, os.Symlink(disk, log))
 	c.Start(t)
 
 	l := newLoad(t, c.URL(), 2)
@@ -56,9 +50,7 @@ func TestFaultDiskFull(t *testing.T) {
 		filler := filepath.Join(disk, "filler")
 		fill(t, filler)
 		l.suffer(10 * time.Second)
-		if err := os.Remove(filler); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(filler))
 		c.Start(t) // it may have ended, or be about to
 		slowest = max(slowest, l.recovered(t))
 	}
@@ -72,9 +64,7 @@ func TestFaultDiskFull(t *testing.T) {
 func fill(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	for err == nil {
 		_, err = f.Write(make([]byte, 4096))

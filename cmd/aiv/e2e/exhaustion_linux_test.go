@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -37,9 +35,7 @@ func TestLogIsNotRead(t *testing.T) {
 		}
 	}
 	conn, err := net.Dial("tcp", p.host()) // its request takes longer than -drain
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	if _, err := io.WriteString(conn, strings.TrimSuffix(wirePost("unread", key.Key, testRun), testRun)); err != nil {
 		t.Fatal(err)
@@ -74,9 +70,7 @@ func TestFewDescriptors(t *testing.T) {
 			}}
 			for _, address := range []string{p.admin + "/livez", p.admin + "/readyz", "http://" + p.host() + service.path} {
 				w, err := other.Get(address)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if w.Body.Close(); w.StatusCode >= 500 {
 					t.Errorf("%s: got %d", address, w.StatusCode)
 				}
@@ -92,75 +86,15 @@ func TestFewDescriptors(t *testing.T) {
 	}
 }
 
-// TestClientsThatReadNothing: clients that send requests and take no responses do not keep the process from ending in
-// time.
-func TestClientsThatReadNothing(t *testing.T) {
-	t.Parallel()
-	url, _ := database(t)
-	p := startServe(t, url, "-drain", "2s")
-	small := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
-		return c.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 1024) })
-	}}
-	requests := strings.Repeat(fmt.Sprintf("GET %s/openapi.json HTTP/1.1\r\nHost: a\r\n\r\n", gateway.Base), 1000)
-	for range 20 {
-		conn, err := small.DialContext(t.Context(), "tcp", p.host())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		if _, err := io.WriteString(conn, requests); err != nil {
-			t.Fatal(err)
-		}
-	}
-	waitForStuckResponses(t, p, 20)
-	p.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case err := <-p.ended: // with an error, if responses were cut off
-		p.ended <- err
-	case <-time.After(time.Minute): // the responses alone would end after two minutes
-		t.Fatalf("the process has not ended, with 2 s to drain\n%s", p.log.end())
-	}
-	if log := p.log.String(); !strings.Contains(log, `"stopped"`) {
-		t.Errorf("the process did not end in order:\n%s", p.log.end())
-	}
-}
-
-// waitForStuckResponses waits until no response makes progress, while so many connections are open.
-func waitForStuckResponses(t *testing.T, p *process, connections int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for before := ""; ; {
-		_, metrics := p.asAdmin(t, "GET", "/metrics", "")
-		_, requests, _ := strings.Cut(metrics, "aiv_requests_total{")
-		requests, _, _ = strings.Cut(requests, "#")
-		if requests == before && strings.Contains(metrics, fmt.Sprintf("\naiv_connections %d\n", connections)) {
-			return
-		}
-		before = requests
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("the responses are not stuck after %v:\n%s", patience, requests)
-		}
-	}
-}
-
 // TestWorkLogIsNotRead: a worker whose log is not read works its jobs, and ends after SIGTERM.
 func TestWorkLogIsNotRead(t *testing.T) {
 	t.Parallel()
 	url, _, _, key := databaseOfCustomer(t, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(newWorker(t, url).Token), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(token, []byte(newWorker(t, url).Token), 0o600))
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	defer w.Close()
 	w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
@@ -169,9 +103,7 @@ func TestWorkLogIsNotRead(t *testing.T) {
 	}
 	cmd := exec.Command(binary, "work", "-url", strings.TrimSuffix(dispatch.base, "/worker/v1"), "-token-file", token, "--", "false")
 	cmd.Stderr = w
-	if err := startCommand(cmd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, startCommand(cmd))
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { cmd.Process.Kill() })

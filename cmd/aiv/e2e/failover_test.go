@@ -52,15 +52,11 @@ func replicated(t *testing.T) (url string, primary, standby *storetest.Cluster) 
 func waitUntil(t *testing.T, url, question string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close(t.Context())
 	storetest.Eventually(t, question, func() (yes bool) {
 		t.Helper()
-		if err := conn.QueryRow(t.Context(), question).Scan(&yes); err != nil {
-			t.Fatal(err)
-		}
+		must(t, conn.QueryRow(t.Context(), question).Scan(&yes))
 		return yes
 	})
 }

@@ -196,13 +196,9 @@ func (f *fleet) check(what string, pool *pgxpool.Pool) {
 	t := f.t
 	t.Helper()
 	rows, err := pool.Query(t.Context(), `SELECT answer FROM job_results WHERE error_code IS NULL`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	answers, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stored := make(map[string]string, len(answers)) // job and attempt, by job
 	for _, a := range answers {
 		_, text, _ := strings.Cut(a, `"text":"of `)

@@ -125,9 +125,7 @@ func TestRunIsWorkedThroughBothServices(t *testing.T) {
 			t.Errorf("the run is %s (%v), want %s", a.body, err, want)
 		}
 	}
-	if err := json.Unmarshal([]byte(a.body), &run); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(a.body), &run))
 	first := <-claimed
 	read("running")
 	second, err := w.claim(100, 0)

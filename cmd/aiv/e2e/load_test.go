@@ -238,18 +238,14 @@ func (l *load) check(what string) {
 	rows, err := pool.Query(t.Context(), `
 		SELECT i.key, convert_from(i.answer, 'UTF8'), r.total_jobs
 		FROM idempotency_records i JOIN measurement_runs r ON (r.account_id, r.id) = (i.account_id, i.run_id)`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	type written struct {
 		Key       string
 		Answer    string
 		TotalJobs int
 	}
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[written])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	byKey := make(map[string]written, len(found))
 	for _, w := range found {
 		byKey[w.Key] = w

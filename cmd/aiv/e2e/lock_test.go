@@ -47,19 +47,13 @@ func TestFaultLock(t *testing.T) {
 func holdLock(t *testing.T, url, lock string, during func()) {
 	t.Helper()
 	session, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer session.Close(context.WithoutCancel(t.Context()))
 	tx, err := session.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := tx.Exec(t.Context(), lock); err != nil {
 		t.Fatal(err)
 	}
 	during()
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tx.Rollback(t.Context()))
 }

@@ -53,9 +53,7 @@ func TestFaultMeasurement(t *testing.T) {
 	pool := open(t, c.URL())
 	f.end(pool)
 	// What killed processes had taken to deliver is delivered now, instead of when their leases end.
-	if _, err := pool.Exec(t.Context(), `UPDATE webhook_queues SET wake_at = now(), version = version + 1`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, pool, `UPDATE webhook_queues SET wake_at = now(), version = version + 1`)
 	m.wait(runs)
 	f.check("measurement", pool)
 	m.checkAll(f.total)
@@ -96,9 +94,7 @@ type measurement struct {
 func newMeasurement(t *testing.T, c *storetest.Cluster, account, key string, every int) *measurement {
 	t.Helper()
 	id, err := store.ParseID("acct", account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := &measurement{t: t, serve: startServe(t, c.URL(), "-webhook-allow-private"), pool: open(t, c.URL()), account: id, key: key, every: every,
 		done: make(chan struct{}), seen: make(map[string]bool), checked: make(map[string]bool)}
 	for _, body := range []string{

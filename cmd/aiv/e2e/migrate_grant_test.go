@@ -9,71 +9,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// TestMigrateGrant: aiv serve works as the role that aiv migrate -grant has made for it.
-func TestMigrateGrant(t *testing.T) {
-	t.Parallel()
-	url, pool, _, key := databaseOfCustomer(t, 1000)
-	var role string
-	if err := pool.QueryRow(t.Context(), `SELECT 'serve-' || current_database()`).Scan(&role); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(t.Context(), `CREATE ROLE "`+role+`" LOGIN`); err != nil {
-		t.Fatal(err)
-	}
-	if got := cli[struct{ Granted string }](t, url, "migrate", "-grant", role).Granted; got != role {
-		t.Errorf("granted to %q", got)
-	}
-	served := strings.Replace(url, "user=aiv", "user="+role, 1)
-	p := startServe(t, served)
-	a, err := p.do(t.Context(), "POST", "", key.Key, "k", testRun)
-	if err != nil || a.status != 202 {
-		t.Errorf("got %d %s, %v", a.status, a.body, err)
-	}
-	_, page := p.asAdmin(t, "GET", "/metrics", "")
-	if readExposition(t, page).values["aiv_database_up"] != 1 {
-		t.Error("the role may not read what /metrics reports")
-	}
-	var as string
-	if err := pool.QueryRow(t.Context(), `SELECT DISTINCT usename FROM pg_stat_activity WHERE datname = current_database() AND usename <> 'aiv'`).Scan(&as); err != nil || as != role {
-		t.Errorf("served as %q, %v", as, err)
-	}
-	other := strings.Replace(role, "serve-", "other-", 1)
-	if _, err := pool.Exec(t.Context(), `CREATE ROLE "`+other+`" LOGIN`); err != nil {
-		t.Fatal(err)
-	}
-	unknown := strings.Replace(url, "user=aiv", "user="+other, 1)
-	for _, test := range []struct {
-		args []string
-		code int
-		says string
-	}{
-		{[]string{"status", "-database-url", served}, 1, "permission denied for table provider_settings (SQLSTATE 42501); run the command as the owner of the tables\n"},
-		{[]string{"dispatch", "-database-url", served}, 1, "; it has those of aiv serve; give aiv dispatch another role\n"},
-		{[]string{"dispatch", "-database-url", unknown}, 1, "; run `aiv migrate -grant-dispatch " + other + "` as the owner of the tables\n"},
-		{[]string{"migrate", "-database-url", url, "-grant", "no-such-role"}, 1, "there is no role"},
-		{[]string{"migrate", "-database-url", url, "-grant", "aiv"}, 1, "superuser"},
-		{[]string{"migrate", "-database-url", url, "-status", "-grant", role}, 2, "give one of them"},
-		{[]string{"migrate", "-database-url", url, "-grant", role, "-grant-dispatch", role}, 2, "give two roles"},
-		{[]string{"migrate", "-database-url", url, "-grant-dispatch", role}, 1, "is the role of aiv serve; give aiv dispatch another role"},
-	} {
-		if code, _, stderr := aiv(t.Context(), test.args...); code != test.code || !strings.Contains(stderr, test.says) {
-			t.Errorf("%v: exit %d: %s", test.args[3:], code, stderr)
-		}
-	}
-}
-
 // TestMigrateGrantDispatch: aiv dispatch does all of its work as the role that aiv migrate -grant-dispatch has made for
 // it, and that role can do nothing else.
 func TestMigrateGrantDispatch(t *testing.T) {
 	t.Parallel()
 	url, pool, _, key := databaseOfCustomer(t, 1000)
 	var role string
-	if err := pool.QueryRow(t.Context(), `SELECT 'dispatch-' || current_database()`).Scan(&role); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(t.Context(), `CREATE ROLE "`+role+`" LOGIN`); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pool.QueryRow(t.Context(), `SELECT 'dispatch-' || current_database()`).Scan(&role))
+	storetest.Exec(t, pool, `CREATE ROLE "`+role+`" LOGIN`)
 	cli[any](t, url, "migrate", "-grant-dispatch", role)
 	cli[any](t, url, "providers", "set", "p", "-per-minute", "1000")
 	serve := startServe(t, url)
@@ -97,9 +40,7 @@ func TestMigrateGrantDispatch(t *testing.T) {
 	if states, err := w.settle(t.Context(), jobs[4:]); err != nil || strings.Join(states, " ") != "settled settled" {
 		t.Errorf("settled: %v, %v", states, err)
 	}
-	if _, err := pool.Exec(t.Context(), `UPDATE job_leases SET until = now()`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, pool, `UPDATE job_leases SET until = now()`)
 	wait(t, "the run", `"status":"partial"`, func() string {
 		if jobs, err := w.claim(10, 0); err == nil && len(jobs) > 0 {
 			w.settle(t.Context(), jobs)

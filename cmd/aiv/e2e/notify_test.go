@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"aiv/store/storetest"
 )
 
 // TestSystemdIsNotified starts `aiv serve` as systemd does a unit of Type=notify with a watchdog, and reads its notifications.
@@ -14,9 +16,7 @@ func TestSystemdIsNotified(t *testing.T) {
 	url, pool := database(t)
 	path := t.TempDir() + "/notify"
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	hear := func() string {
 		t.Helper()
@@ -34,17 +34,13 @@ func TestSystemdIsNotified(t *testing.T) {
 		t.Errorf("it says %q first", said)
 	}
 	// Its tables are gone, so it is not ready, but it lives.
-	if _, err := pool.Exec(t.Context(), `DROP SCHEMA public CASCADE`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, pool, `DROP SCHEMA public CASCADE`)
 	for range 3 {
 		if said := hear(); said != "WATCHDOG=1" {
 			t.Errorf("it says %q", said)
 		}
 	}
-	if err := p.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.stop())
 	for {
 		said := hear()
 		if strings.HasPrefix(said, "STOPPING=1\n") {

@@ -180,12 +180,8 @@ var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 func (p *process) memory(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n, err := strconv.Atoi(string(highWater.FindSubmatch(status)[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n << 10
 }

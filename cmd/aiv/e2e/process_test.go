@@ -48,12 +48,8 @@ func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
 	p := &process{cmd: cmd, log: &logBuffer{}, ended: make(chan error, 1)}
 	p.cmd.Env = append(os.Environ(), "DATABASE_URL="+databaseURL)
 	stderr, err := p.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := startCommand(p.cmd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, startCommand(p.cmd))
 	serving := make(chan struct{})
 	go func() {
 		log := io.TeeReader(stderr, p.log)
@@ -79,16 +75,12 @@ func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
 func startUnread(t *testing.T, databaseURL string, args ...string) (p *process, log *os.File) {
 	t.Helper()
 	log, stderr, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { log.Close() })
 	args = append([]string{"serve", "-database-url", databaseURL, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"}, args...)
 	p = &process{cmd: exec.Command(binary, args...), ended: make(chan error, 1)}
 	p.cmd.Stderr = stderr
-	if err := startCommand(p.cmd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, startCommand(p.cmd))
 	stderr.Close()
 	go func() { p.ended <- p.cmd.Wait() }()
 	if !p.readServing(log) {
@@ -173,9 +165,7 @@ func (p *process) do(ctx context.Context, method, address, key, idempotencyKey, 
 func (p *process) get(t *testing.T, address, key string) answer {
 	t.Helper()
 	a, err := p.do(t.Context(), "GET", address, key, "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return a
 }
 
@@ -225,13 +215,11 @@ func (l *logBuffer) end() string {
 	return text[max(0, len(text)-1000):]
 }
 
-func readAll(t *testing.T, r io.Reader) string {
+func must(t testing.TB, err error) {
 	t.Helper()
-	b, err := io.ReadAll(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(b)
 }
 
 // host returns the process's address.

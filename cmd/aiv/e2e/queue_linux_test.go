@@ -73,9 +73,7 @@ func TestFaultQueueFull(t *testing.T) {
 	}
 	hold := func() (release func()) {
 		tx, err := pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := tx.Exec(t.Context(), `LOCK TABLE api_rate_limit_buckets IN EXCLUSIVE MODE`); err != nil {
 			t.Fatal(err)
 		}

@@ -37,14 +37,10 @@ func newDeployment(t *testing.T) *deployment {
 	lines := fmt.Sprintf(`{"kind":"recommendation","account_id":%[1]q,"type":"t","category":"on_page","title":"T","summary":"S","priority":"high","status":"suggested","model_ids":["m"],"question_ids":["q1"],"run_id":null,"created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z"}
 {"kind":"alert","account_id":%[1]q,"type":"visibility_drop","severity":"high","status":"open","title":"T","message":"M","metric":null,"direction":"down","current_value":0.25,"baseline_value":1,"model_id":"m","question_id":"q1","country":"IT","run_id":null,"detected_at":"2026-01-02T03:04:05Z","resolved_at":null}
 `, account)
-	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(lines), 0o600))
 	cli[any](t, u, "insights", "import", file)
 	own := fmt.Sprintf(`{"kind":"question","id":"own","account_id":%q,"text":"Mine?","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}`, account)
-	if err := os.WriteFile(file, []byte(own), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(own), 0o600))
 	cli[any](t, u, "catalog", "import", file)
 
 	p := startServe(t, u)
@@ -61,9 +57,7 @@ func newDeployment(t *testing.T) *deployment {
 		"?path=/v1/alerts", "?path=/v1/alerts&severity=low",
 	}
 	d.answers = d.ask(t, p)
-	if err := p.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.stop())
 	return d
 }
 
@@ -71,9 +65,7 @@ func newDeployment(t *testing.T) *deployment {
 func (d *deployment) order(t *testing.T, p *process, i int) (status int, replayed string) {
 	t.Helper()
 	a, err := p.do(t.Context(), "POST", "", d.key.Key, "order-"+strconv.Itoa(i), testRun)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return a.status, a.header.Get("Idempotent-Replayed")
 }
 
@@ -143,9 +135,7 @@ func (d *deployment) measure(t *testing.T) {
 		t.Errorf("the brand is not mentioned: %s", metrics)
 	}
 	for _, p := range []*process{p, dispatch} {
-		if err := p.stop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.stop())
 	}
 }
 
@@ -157,13 +147,9 @@ func TestRestoredDatabaseServesTheSame(t *testing.T) {
 	d.measure(t)
 	restored := storetest.Empty(t)
 	dump, _, err := private.Command("pg_dump", "-Fc", "-d", d.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	restore, _, err := private.Command("pg_restore", "--exit-on-error", "-d", restored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	restore.Stdin = bytes.NewReader(output(t, dump))
 	cli[any](t, d.url, "keys", "revoke", d.key.ID)
 	output(t, restore)
@@ -229,14 +215,10 @@ func migrateAsThen(t *testing.T, databaseURL string, files []string) {
   applied_at timestamptz NOT NULL DEFAULT clock_timestamp(), oldest_compatible int)`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		version, name, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".sql"), "_")
 		number, err := strconv.Atoi(version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		exec(string(text))
 		sum := sha256.Sum256(text)
 		exec(`INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)`, number, name, sum[:])
@@ -254,18 +236,15 @@ func copyRows(t *testing.T, from, to string) {
 	source, target := dial(t, from), dial(t, to)
 	for _, table := range oldTables {
 		var columns string
-		if err := target.QueryRow(t.Context(), `SELECT string_agg(column_name, ', ' ORDER BY ordinal_position) FROM information_schema.columns
-			WHERE table_name = $1 AND is_generated = 'NEVER'`, table).Scan(&columns); err != nil {
-			t.Fatal(err)
-		}
+		must(t, target.QueryRow(t.Context(), `SELECT string_agg(column_name, ', ' ORDER BY ordinal_position) FROM information_schema.columns
+			WHERE table_name = $1 AND is_generated = 'NEVER'`, table).Scan(&columns))
 		where := ""
 		if table == "shared_secrets" {
 			where = ` WHERE name = 'cursor'` // later migrations add the others
 		}
 		if slices.Contains([]string{"catalog_revision", "shared_secrets"}, table) { // a migration has put a row there
-			if _, err := target.Exec(t.Context(), `DELETE FROM `+table+where); err != nil {
-				t.Fatal(err)
-			}
+			_, err := target.Exec(t.Context(), `DELETE FROM `+table+where)
+			must(t, err)
 		}
 		var rows bytes.Buffer
 		now := strings.Replace(columns, "jobs_running", "jobs_returned", 1) // which has another meaning; no run is running
@@ -290,9 +269,7 @@ func copyRows(t *testing.T, from, to string) {
 func dial(t *testing.T, databaseURL string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { conn.Close(t.Context()) })
 	return conn
 }

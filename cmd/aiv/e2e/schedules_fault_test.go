@@ -30,9 +30,7 @@ func TestFaultSchedules(t *testing.T) {
 	pool := open(t, c.URL())
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	var envelope struct{ Body json.RawMessage }
 	must(json.Unmarshal([]byte(testRun), &envelope))
@@ -127,13 +125,9 @@ func until(t *testing.T, pool *pgxpool.Pool, what, sql string) {
 func openRuns(t *testing.T, pool *pgxpool.Pool) (ids []string) {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), `SELECT id FROM measurement_runs WHERE finished_at IS NULL`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, id := range found {
 		ids = append(ids, id.Text("run"))
 	}

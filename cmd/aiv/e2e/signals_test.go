@@ -30,9 +30,7 @@ func TestClosedTerminal(t *testing.T) {
 	t.Parallel()
 	token := filepath.Join(t.TempDir(), "token")
 	url, _ := database(t)
-	if err := os.WriteFile(token, []byte(newWorker(t, url).Token), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(token, []byte(newWorker(t, url).Token), 0o600))
 	secret := "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 32))
 	for _, test := range []struct {
 		args    []string
@@ -44,9 +42,7 @@ func TestClosedTerminal(t *testing.T) {
 		var printed logBuffer
 		cmd := exec.Command(binary, test.args...)
 		cmd.Stderr = &printed
-		if err := startCommand(cmd); err != nil {
-			t.Fatal(err)
-		}
+		must(t, startCommand(cmd))
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
 		wait(t, "aiv "+test.args[0], test.started, printed.String)

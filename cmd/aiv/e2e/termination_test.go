@@ -47,9 +47,7 @@ func TestFaultTermination(t *testing.T) {
 		storetest.Eventually(t, "100 responses", func() bool { return answered.Load() >= 100 })
 		for _, host := range []string{p.host(), strings.TrimPrefix(p.admin, "http://")} { // connected, and silent
 			conn, err := net.Dial("tcp", host)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer conn.Close()
 		}
 		if err := p.stop(); err != nil {
@@ -103,14 +101,10 @@ func TestFaultRollingRestart(t *testing.T) {
 	}
 	url, _, _, key := databaseOfCustomer(t, 1_000_000)
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer socket.Close()
 	passed, err := socket.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer passed.Close()
 	socket.Close() // the file stays open; this process accepts no connection
 	processes := []*process{startServeOn(t, url, passed), startServeOn(t, url, passed)}

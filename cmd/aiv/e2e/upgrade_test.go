@@ -1,6 +1,10 @@
 package e2e
 
-import "testing"
+import (
+	"testing"
+
+	"aiv/store/storetest"
+)
 
 // TestUpgradeUnderAProcess: a newer binary's migration is applied while a process serves. It stays ready. A new
 // process of the older binary starts only if the migration declares it compatible.
@@ -8,10 +12,8 @@ func TestUpgradeUnderAProcess(t *testing.T) {
 	t.Parallel()
 	url, pool, _, key := databaseOfCustomer(t, 1000)
 	p := startServe(t, url)
-	if _, err := pool.Exec(t.Context(), `
-		INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'what_is_to_come', sha256(''))`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, pool, `
+		INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'what_is_to_come', sha256(''))`)
 	if status, text := p.asAdmin(t, "GET", "/readyz", ""); status != 200 {
 		t.Errorf("the process is not ready any more: %d %s", status, text)
 	}
@@ -21,25 +23,19 @@ func TestUpgradeUnderAProcess(t *testing.T) {
 	if code, _, stderr := aiv(t.Context(), "serve", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0", "-database-url", url); code != 1 {
 		t.Errorf("the older binary starts: %d %s", code, stderr)
 	}
-	if _, err := pool.Exec(t.Context(), `
-		UPDATE schema_migrations SET oldest_compatible = (SELECT max(version) FROM schema_migrations WHERE version < 9999) WHERE version = 9999`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, pool, `
+		UPDATE schema_migrations SET oldest_compatible = (SELECT max(version) FROM schema_migrations WHERE version < 9999) WHERE version = 9999`)
 	for _, older := range []*process{startServe(t, url), startDispatch(t, url)} {
 		if status, text := older.asAdmin(t, "GET", "/readyz", ""); status != 200 {
 			t.Errorf("the older binary is not ready on a compatible schema: %d %s", status, text)
 		}
 		older.kill()
 	}
-	if _, err := pool.Exec(t.Context(), `
+	storetest.Exec(t, pool, `
 		CREATE TABLE applied AS SELECT * FROM schema_migrations WHERE version = 2;
-		DELETE FROM schema_migrations WHERE version IN (2, 9999)`); err != nil {
-		t.Fatal(err)
-	}
+		DELETE FROM schema_migrations WHERE version IN (2, 9999)`)
 	if status, text := p.asAdmin(t, "GET", "/readyz", ""); status != 503 {
 		t.Errorf("with a migration missing: %d %s", status, text)
 	}
-	if _, err := pool.Exec(t.Context(), `INSERT INTO schema_migrations SELECT * FROM applied; DROP TABLE applied`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, pool, `INSERT INTO schema_migrations SELECT * FROM applied; DROP TABLE applied`)
 }

@@ -71,9 +71,7 @@ INSERT INTO events (account_id, id, type, subject_id, data)
   FROM events first, generate_series(0, %[1]d - 1) n, generate_series(1, %[2]d) v WHERE (n, v) <> (0, 1);
 INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT v.account_id, v.id, e.id FROM events v JOIN webhook_endpoints e USING (account_id);
 INSERT INTO webhook_queues (account_id, wake_at) SELECT id, now() FROM accounts`, accounts, events, size, server.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := startDispatch(t, url, "-webhook-allow-private")
 	wait(t, "the healthy endpoints have their events", "true", func() string {
 		mu.Lock()

@@ -45,21 +45,13 @@ func TestWebhooksListen(t *testing.T) {
 	id, secret := newWebhook(t, serve, key.Key, "http://"+address+"/hook")
 
 	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
 	listener := exec.CommandContext(t.Context(), binary, "webhooks", "listen", "-addr", address, "-secret-file", file)
 	printed, err := listener.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stderr, err := listener.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := startCommand(listener); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, startCommand(listener))
 	defer listener.Process.Kill()
 	log := bufio.NewScanner(stderr)
 	log.Scan() // it listens
@@ -159,17 +151,13 @@ func TestFaultWebhooks(t *testing.T) {
 	close(done)
 	workers.Wait()
 	if !storetest.Long() { // the leases of the processes that were killed end now instead of in 45 s
-		if _, err := pool.Exec(t.Context(), `UPDATE webhook_queues SET wake_at = now(), version = version + 1`); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, pool, `UPDATE webhook_queues SET wake_at = now(), version = version + 1`)
 	}
 	if n := number(t, pool, `SELECT count(*) FROM events`); n != runs {
 		t.Errorf("%d events of %d runs", n, runs)
 	}
 	rows, err := pool.Query(t.Context(), `SELECT id, subject_id FROM events`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var event, run store.ID
 	_, err = pgx.ForEachRow(rows, []any{&event, &run}, func() error {
 		for _, r := range webhooks {
@@ -180,9 +168,7 @@ func TestFaultWebhooks(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // workUntil claims and settles jobs. It settles what it has claimed again until a dispatcher has taken it.
@@ -257,9 +243,7 @@ func (r *received) ids(run string) int {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
