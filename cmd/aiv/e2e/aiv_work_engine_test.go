@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,33 +52,20 @@ func TestEachEngineAnswers(t *testing.T) {
 	t.Parallel()
 	url, pool, _, key := databaseOfCustomer(t, 1000)
 	serve, dispatch, token := startServe(t, url), startDispatch(t, url), newWorker(t, url).Token
-	for n, test := range []struct{ engine, want string }{
-		{"openai", `{"text":"Kovalt.","citations":[{"position":1,"url":"https://kovalt.example/","domain":"kovalt.example","title":"Kovalt"}],"search_queries":["shoes"],` +
-			`"model_version":"gpt-6-sol","answered_at":"","searched":true,"truncated":false,"usage":{"input_tokens":100,"output_tokens":20,"searches":1}}`},
-		{"anthropic", `{"text":"Kovalt.","citations":[{"position":1,"url":"https://kovalt.example/","domain":"kovalt.example","title":"Kovalt"}],"search_queries":["shoes"],` +
-			`"model_version":"claude-haiku-4-5-20251001","answered_at":"","searched":true,"truncated":false,"usage":{"input_tokens":100,"output_tokens":20,"searches":1}}`},
-		{"gemini", `{"text":"Kovalt.","citations":[{"position":1,"url":"https://kovalt.com/","domain":"kovalt.com","title":null}],"search_queries":["shoes"],` +
-			`"model_version":"gemini-3.8-flash","answered_at":"","searched":true,"truncated":false,"usage":{"input_tokens":100,"output_tokens":20,"searches":1}}`},
-		{"perplexity", `{"text":"Kovalt [1].","citations":[{"position":1,"url":"https://kovalt.example/","domain":"kovalt.example","title":"Kovalt"}],"search_queries":["shoes"],` +
-			`"model_version":"perplexity/sonar","answered_at":"","searched":true,"truncated":false,"usage":{"input_tokens":100,"output_tokens":20,"searches":1}}`},
-		{"xai", `{"text":"Kovalt [[1]](https://kovalt.example/).","citations":[{"position":1,"url":"https://kovalt.example/","domain":"kovalt.example","title":null}],"search_queries":["shoes"],` +
-			`"model_version":"grok-4.7","answered_at":"","searched":true,"truncated":false,"usage":{"input_tokens":100,"output_tokens":20,"searches":1}}`},
-		{"chat", `{"text":"Kovalt.","citations":[],"search_queries":[],` +
-			`"model_version":"local-7b-q4","answered_at":"","searched":null,"truncated":false,"usage":{"input_tokens":100,"output_tokens":20,"searches":null}}`},
+	for n, test := range []struct{ engine, version string }{
+		{"openai", "gpt-6-sol"}, {"anthropic", "claude-haiku-4-5-20251001"}, {"gemini", "gemini-3.8-flash"},
+		{"perplexity", "perplexity/sonar"}, {"xai", "grok-4.7"}, {"chat", "local-7b-q4"},
 	} {
 		t.Run(test.engine, func(t *testing.T) {
 			run := order(t, serve, key.Key, test.engine)
 			fake := enginestest.New(t, test.engine)
 			w := startEngine(t, dispatch, token, test.engine, fake.URL, enginestest.Key, "-parallel", "3")
 			wait(t, "the run", `"status":"completed"`, func() string { return serve.get(t, "/v1/runs/"+run, key.Key).body })
-			var results struct {
-				Data []struct{ Answer json.RawMessage }
-			}
-			if err := json.Unmarshal([]byte(serve.get(t, "/v1/runs/"+run+"/results", key.Key).body), &results); err != nil || len(results.Data) != 6 {
-				t.Fatalf("%v, %d results", err, len(results.Data))
-			}
-			if diff := cmp.Diff(test.want, answeredAt.ReplaceAllString(string(results.Data[0].Answer), `"answered_at":""`)); diff != "" {
-				t.Errorf("the answer (-want +got):\n%s", diff)
+			results := serve.get(t, "/v1/runs/"+run+"/results", key.Key).body
+			for _, part := range []string{`"text":"Kovalt`, `"model_version":"` + test.version + `"`, `"usage":{"input_tokens":100,"output_tokens":20,`} {
+				if n := strings.Count(results, part); n != 6 {
+					t.Errorf("%d of 6 answers have %s", n, part)
+				}
 			}
 			_, page := dispatch.asAdmin(t, "GET", "/metrics", "")
 			for kind, tokens := range map[string]int{"input": 600, "output": 120} { // of this engine and of those before
@@ -246,5 +231,3 @@ func TestEngineTry(t *testing.T) {
 		t.Errorf("an unknown CA: exit %d, %s", code, out)
 	}
 }
-
-var answeredAt = regexp.MustCompile(`"answered_at":"[^"]*"`)

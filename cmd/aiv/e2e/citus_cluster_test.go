@@ -46,9 +46,7 @@ func newCitusCluster(t *testing.T) *citusCluster {
 	})
 	c.url = strings.TrimSpace(c.script(t, "start", c.dir, fmt.Sprint(c.port))) + "?sslmode=disable"
 	pool := open(t, c.url)
-	for _, sql := range []string{"ALTER SYSTEM SET citus.recover_2pc_interval = '1s'", "SELECT pg_reload_conf()"} {
-		storetest.Exec(t, pool, sql)
-	}
+	storetest.Exec(t, pool, "ALTER SYSTEM SET citus.recover_2pc_interval = '1s'", "SELECT pg_reload_conf()")
 	cli[any](t, c.url, "migrate", "-distribute")
 	return c
 }

@@ -5,11 +5,11 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"aiv/store/storetest"
 )
@@ -73,41 +73,24 @@ func logFailures(t *testing.T, p *process) {
 func (l *load) eventually(t *testing.T, round, status int, keys ...string) {
 	t.Helper()
 	for i, key := range keys {
-		name := fmt.Sprint("probe-", l.account(key))
-		for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+		name := fmt.Sprint("probe-", slices.Index(l.others, key))
+		storetest.Eventually(t, fmt.Sprintf("account %d gets %d", i, status), func() bool {
 			p := l.process(i + round)
 			read, err := p.do(t.Context(), "GET", "?path=/v1/runs&limit=1", key, "", "")
-			var written answer
-			if err == nil {
-				written, err = p.do(t.Context(), "POST", "", key, name, testRun)
-			}
+			must(t, err)
+			written, err := p.do(t.Context(), "POST", "", key, name, testRun)
 			must(t, err)
 			for _, a := range []answer{read, written} {
 				if a.status != 200 && a.status != 202 && (a.status != 503 || a.header.Get("Retry-After") == "") {
 					t.Errorf("got %d %v %s", a.status, a.header, a.body)
 				}
 			}
-			if read.status == status && (written.status == status || status == http.StatusOK && written.status == http.StatusAccepted) {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("account %d: got %d %s and %d %s, want %d\n%s", i, read.status, read.body, written.status, written.body, status, p.log.end())
-			}
-		}
+			return read.status == status && (written.status == status || status == http.StatusOK && written.status == http.StatusAccepted)
+		})
 		l.mu.Lock()
 		l.keys[name] = &asked{key: key, body: testRun, jobs: 6}
 		l.mu.Unlock()
 	}
-}
-
-// account returns the position of a key among all.
-func (l *load) account(key string) int {
-	for i, k := range l.others {
-		if k == key {
-			return i
-		}
-	}
-	return -1
 }
 
 // TestCitusTwoCoordinators: aiv serve at the URL of another server of the cluster shares limits and idempotency keys

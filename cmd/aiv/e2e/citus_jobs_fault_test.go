@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"time"
 
 	"aiv/store/storetest"
 )
@@ -25,7 +24,7 @@ func TestFaultCitusDispatch(t *testing.T) {
 	for _, keys := range c.accounts(t, 2) {
 		all = append(all, keys...)
 	}
-	f := newFleetOf(t, c.url, all, runs, 2)
+	f := newFleetOf(t, c.url, all, runs, 20, 2)
 	for i := range f.dispatch {
 		logFailures(t, f.dispatch[i].Load())
 	}
@@ -73,15 +72,13 @@ func settleAll(t *testing.T, w *workerClient, jobs []job) {
 // eventually repeats what fails with 503.
 func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
+	storetest.Eventually(t, what, func() bool {
 		err := try()
-		if err == nil {
-			return
-		}
-		if r, ok := errors.AsType[*refusal](err); !ok || r.status != http.StatusServiceUnavailable || time.Now().After(deadline) {
+		if r, ok := errors.AsType[*refusal](err); err != nil && (!ok || r.status != http.StatusServiceUnavailable) {
 			t.Fatalf("%s: %v", what, err)
 		}
-	}
+		return err == nil
+	})
 }
 
 // orderSome creates a run of 6 jobs. It repeats a request that gets 503.
@@ -99,12 +96,10 @@ func orderSome(t *testing.T, serve *process, key, name string) {
 // claimUntil claims until it has so many jobs.
 func claimUntil(t *testing.T, w *workerClient, n int) (claimed []job) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); len(claimed) < n; {
-		if time.Now().After(deadline) {
-			t.Fatalf("claimed %d jobs, want %d", len(claimed), n)
-		}
+	storetest.Eventually(t, fmt.Sprintf("%d jobs are claimed", n), func() bool {
 		claimed = append(claimed, claimSome(t, w, n-len(claimed))...)
-	}
+		return len(claimed) >= n
+	})
 	return claimed
 }
 
@@ -159,12 +154,7 @@ func TestFaultCitusInDoubt(t *testing.T) {
 
 	// Commits on the coordinator wait for a standby that does not exist, after the other servers have prepared theirs.
 	pool := open(t, c.url)
-	exec := func(sql ...string) {
-		t.Helper()
-		for _, sql := range sql {
-			storetest.Exec(t, pool, sql)
-		}
-	}
+	exec := func(sql ...string) { storetest.Exec(t, pool, sql...) }
 	exec(`ALTER SYSTEM SET citus.recover_2pc_interval = '-1'`, `ALTER SYSTEM SET synchronous_standby_names = 'none'`, `SELECT pg_reload_conf()`)
 	stopped := make(chan struct{})
 	go func() {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"aiv/store/storetest"
 )
@@ -43,18 +42,10 @@ func TestFaultCitusWebhooks(t *testing.T) {
 	}
 	delivered := func(server int) {
 		t.Helper()
-		for deadline := time.Now().Add(patience); hooks[server].runs() < finished[server]; <-time.After(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("events of %d runs of server %d were delivered, want %d\n%s", hooks[server].runs(), server, finished[server], dispatch.log.end())
-			}
-		}
+		storetest.Eventually(t, "the events are delivered", func() bool { return hooks[server].runs() >= finished[server] })
 	}
 	complete(1)
-	for deadline := time.Now().Add(patience); hooks[1].begun.Load() == 0; <-time.After(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("no delivery has begun")
-		}
-	}
+	storetest.Eventually(t, "a delivery has begun", func() bool { return hooks[1].begun.Load() > 0 })
 	complete(2)
 	delivered(2)
 	for n := range kills {

@@ -63,28 +63,15 @@ func (c *crowd) pause(d time.Duration) {
 	}
 }
 
-// send sends a request. It returns a *refusal for a status that is not 200.
+// send sends a request and returns the jobs of the response.
 func (c *crowd) send(route, body string) ([]job, error) {
-	r, err := http.NewRequest("POST", c.p.base+route, strings.NewReader(body))
+	text, err := post(context.Background(), &c.http, c.p.base+route, c.token, body)
 	if err != nil {
 		return nil, err
-	}
-	r.Header.Set("Authorization", "Bearer "+c.token)
-	r.Header.Set("Content-Type", "application/json")
-	w, err := c.http.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer w.Body.Close()
-	text, err := io.ReadAll(w.Body)
-	if err != nil {
-		return nil, err
-	}
-	if w.StatusCode != http.StatusOK {
-		return nil, &refusal{route, w.StatusCode, w.Header.Get("Retry-After"), string(text)}
 	}
 	var out struct{ Jobs []job }
-	return out.Jobs, json.Unmarshal(text, &out)
+	err = json.Unmarshal(text, &out)
+	return out.Jobs, err
 }
 
 func claimOf(provider string, limit, wait int) string {

@@ -3,8 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -64,19 +62,9 @@ func (s *story) get(v any, path string, parameters ...string) {
 	for i := 0; i < len(parameters); i += 2 {
 		values.Set(parameters[i], parameters[i+1])
 	}
-	r, err := http.NewRequestWithContext(s.t.Context(), "GET", s.base+path+"?"+values.Encode(), nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+s.key)
-	w, err := client.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer w.Body.Close()
-	body, err := io.ReadAll(w.Body)
-	if err != nil || w.StatusCode != 200 || json.Unmarshal(body, v) != nil {
-		s.t.Fatalf("%s: %d %s (%v)", r.URL, w.StatusCode, body, err)
+	a := (&process{base: s.base}).get(s.t, path+"?"+values.Encode(), s.key)
+	if a.status != 200 || json.Unmarshal([]byte(a.body), v) != nil {
+		s.t.Fatalf("%s %v: %d %s", path, parameters, a.status, a.body)
 	}
 }
 

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -20,22 +19,14 @@ func TestFaultDispatch(t *testing.T) {
 	f := newFleet(t, c.URL(), runs, 1)
 	f.forgetful = 0.1
 	f.begin(4)
-	for n := range kills {
-		next := f.total*n/(kills+2) + rand.IntN(20)
-		f.until("the next kill", func(settled, _ int) bool { return settled > next })
-		if n%(kills/crashes) == 0 {
-			crash(t, c)
-		}
-		f.dispatch[0].Load().kill()
-		f.dispatch[0].Store(startDispatch(t, c.URL()))
-	}
+	f.killDispatcher(c, kills, crashes)
 	pool := open(t, c.URL())
 	f.end(pool)
 	if n := int(f.deaths.Load()); n < deaths {
 		t.Errorf("%d workers were killed, want %d", n, deaths)
 	}
 	f.check("dispatch", pool)
-	t.Logf("dispatch: %d kills of the dispatcher, %d of PostgreSQL", kills, (kills+kills/crashes-1)/(kills/crashes))
+	t.Logf("dispatch: %d kills of the dispatcher, %d of PostgreSQL", kills, crashes)
 }
 
 // TestFaultDispatchFailover: a primary with a synchronous standby is killed while jobs are worked through two

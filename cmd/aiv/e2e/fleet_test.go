@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // A fleet is workers that claim jobs and settle them as completed, through dispatchers that may be replaced. It records
@@ -25,6 +26,7 @@ type fleet struct {
 	url       string // of the database
 	token     string
 	total     int                       // jobs
+	args      []string                  // of the dispatchers
 	dispatch  []atomic.Pointer[process] // a worker calls them in turn
 	text      func(job) string          // of an answer; it begins as answerText does, and goes on after a full stop
 	forgetful float64                   // how many of their claims workers do not settle, as if they had been killed
@@ -44,25 +46,41 @@ type fleet struct {
 func newFleet(t *testing.T, url string, runs, dispatchers int) *fleet {
 	t.Helper()
 	_, key := customer(t, url, 1_000_000)
-	return newFleetOf(t, url, []string{key.Key}, runs, dispatchers)
+	return newFleetOf(t, url, []string{key.Key}, runs, 20, dispatchers)
 }
 
-// newFleetOf is newFleet with the keys of the accounts, which order the runs in turn.
-func newFleetOf(t *testing.T, url string, keys []string, runs, dispatchers int) *fleet {
+// newFleetOf is newFleet with the keys of the accounts, which order the runs in turn, the repetitions of their two
+// questions, and arguments of aiv dispatch.
+func newFleetOf(t *testing.T, url string, keys []string, runs, repetitions, dispatchers int, args ...string) *fleet {
 	t.Helper()
 	serve := startServe(t, url)
-	body := strings.Replace(testRun, `"repetitions":3`, `"repetitions":20`, 1)
+	defer serve.kill()
+	body := strings.Replace(testRun, `"repetitions":3`, fmt.Sprint(`"repetitions":`, repetitions), 1)
 	for n := range runs {
 		if a, err := serve.do(t.Context(), "POST", "", keys[n%len(keys)], fmt.Sprint("fleet-", n), body); err != nil || a.status != 202 {
 			t.Fatalf("creating a run: %v %v", a, err)
 		}
 	}
-	f := &fleet{t: t, url: url, token: newWorker(t, url).Token, total: 40 * runs, dispatch: make([]atomic.Pointer[process], dispatchers),
-		settled: make(map[string]int), text: answerText}
+	f := &fleet{t: t, url: url, token: newWorker(t, url).Token, total: 2 * repetitions * runs, args: args,
+		dispatch: make([]atomic.Pointer[process], dispatchers), settled: make(map[string]int), text: answerText}
 	for i := range f.dispatch {
-		f.dispatch[i].Store(startDispatch(t, url))
+		f.dispatch[i].Store(startDispatch(t, url, args...))
 	}
 	return f
+}
+
+// killDispatcher kills the first dispatcher again and again while jobs are worked, and PostgreSQL some of the times.
+func (f *fleet) killDispatcher(c *storetest.Cluster, kills, crashes int) {
+	f.t.Helper()
+	for n := range kills {
+		next := f.total*n/(kills+2) + rand.IntN(20)
+		f.until("the next kill", func(settled, _ int) bool { return settled > next })
+		if n%(kills/crashes) == 0 {
+			crash(f.t, c)
+		}
+		f.dispatch[0].Load().kill()
+		f.dispatch[0].Store(startDispatch(f.t, f.url, f.args...))
+	}
 }
 
 // begin starts workers.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,13 +24,13 @@ type workerClient struct{ base, token string }
 
 // A refusal is a response with another status than 200.
 type refusal struct {
-	route      string
+	url        string
 	status     int
 	retryAfter string
 	body       string
 }
 
-func (e *refusal) Error() string { return fmt.Sprintf("%s: %d %s", e.route, e.status, e.body) }
+func (e *refusal) Error() string { return fmt.Sprintf("%s: %d %s", e.url, e.status, e.body) }
 
 // call sends a request and decodes the response's jobs into out.
 func (w *workerClient) call(ctx context.Context, route string, body, out any) error {
@@ -39,25 +38,31 @@ func (w *workerClient) call(ctx context.Context, route string, body, out any) er
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, "POST", w.base+route, bytes.NewReader(sent))
+	raw, err := post(ctx, client, w.base+route, w.token, string(sent))
 	if err != nil {
 		return err
 	}
-	r.Header.Set("Authorization", "Bearer "+w.token)
+	return json.Unmarshal(raw, &struct{ Jobs any }{out})
+}
+
+// post sends a request and returns the response. For another status than 200 the error is a *refusal.
+func post(ctx context.Context, client *http.Client, url, token, body string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/json")
 	response, err := client.Do(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer response.Body.Close()
 	raw, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = &refusal{url, response.StatusCode, response.Header.Get("Retry-After"), string(raw)}
 	}
-	if response.StatusCode != http.StatusOK {
-		return &refusal{route, response.StatusCode, response.Header.Get("Retry-After"), string(raw)}
-	}
-	return json.Unmarshal(raw, &struct{ Jobs any }{out})
+	return raw, err
 }
 
 func (w *workerClient) claim(limit, wait int) (jobs []job, err error) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store/storetest"
 )
@@ -239,11 +240,6 @@ func (l *load) check(what string) {
 		SELECT i.key, convert_from(i.answer, 'UTF8'), r.total_jobs
 		FROM idempotency_records i JOIN measurement_runs r ON (r.account_id, r.id) = (i.account_id, i.run_id)`)
 	must(t, err)
-	type written struct {
-		Key       string
-		Answer    string
-		TotalJobs int
-	}
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[written])
 	must(t, err)
 	byKey := make(map[string]written, len(found))
@@ -281,15 +277,20 @@ func (l *load) check(what string) {
 		}
 	}
 	l.counted(what, pool)
-	l.retried(what, byKeyAnswer(byKey, func(w written) string { return w.Answer }))
+	l.retried(what, byKey)
 	t.Logf("%s: %d runs of %d keys, %d acknowledgements: lost %d, twice %d, over the limit %d; longest time until acknowledged %v, slowest exchange %v; statuses %v",
 		what, len(found), len(l.keys), acknowledged, lost, twice, over, l.longest.Round(time.Millisecond), l.slowest.Round(time.Millisecond), l.statuses)
 }
 
+// written is what the database has of a request.
+type written struct {
+	Key       string
+	Answer    string
+	TotalJobs int
+}
+
 // counted checks that a window counts at least the requests that were admitted in it.
-func (l *load) counted(what string, pool interface {
-	QueryRow(context.Context, string, ...any) pgx.Row
-}) {
+func (l *load) counted(what string, pool *pgxpool.Pool) {
 	l.t.Helper()
 	var reset, used int
 	err := pool.QueryRow(l.t.Context(), `SELECT extract(epoch FROM window_start)::bigint + 60, used FROM api_rate_limit_buckets WHERE rate_limit = $1
@@ -303,7 +304,7 @@ func (l *load) counted(what string, pool interface {
 }
 
 // retried sends some keys again, acknowledged or not: each gets its stored response, or its first one.
-func (l *load) retried(what string, answers map[string]string) {
+func (l *load) retried(what string, stored map[string]written) {
 	l.t.Helper()
 	n, most := 0, 20
 	if storetest.Long() {
@@ -314,7 +315,7 @@ func (l *load) retried(what string, answers map[string]string) {
 			return
 		}
 		got, err := l.process(n).do(l.t.Context(), "POST", "", a.key, key, a.body)
-		if want := answers[key]; err != nil || got.status != 202 || want != "" && got.body != want {
+		if want := stored[key].Answer; err != nil || got.status != 202 || want != "" && got.body != want {
 			l.errorf("%s: a retry of key %s got %d %s, %v; want 202 %s", what, key, got.status, got.body, err, want)
 		}
 		var run struct {
@@ -324,12 +325,4 @@ func (l *load) retried(what string, answers map[string]string) {
 			l.errorf("%s: a retry of key %s returned a run of %d jobs, want %d", what, key, run.TotalJobs, a.jobs)
 		}
 	}
-}
-
-func byKeyAnswer[W any](in map[string]W, of func(W) string) map[string]string {
-	out := make(map[string]string, len(in))
-	for k, w := range in {
-		out[k] = of(w)
-	}
-	return out
 }

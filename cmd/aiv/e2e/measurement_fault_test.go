@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -34,26 +33,13 @@ func TestFaultMeasurement(t *testing.T) {
 	c := storetest.NewCluster(t)
 	account, key := customer(t, c.URL(), 1_000_000)
 	m := newMeasurement(t, c, account, key.Key, every)
-	f := newFleetOf(t, c.URL(), []string{key.Key}, runs, 1)
+	f := newFleetOf(t, c.URL(), []string{key.Key}, runs, 20, 1, "-webhook-allow-private")
 	f.text = brandText
-	replace := func() {
-		f.dispatch[0].Load().kill()
-		f.dispatch[0].Store(startDispatch(t, c.URL(), "-webhook-allow-private"))
-	}
-	replace()
 	f.begin(4)
-	for n := range kills {
-		next := f.total*n/(kills+2) + rand.IntN(20)
-		f.until("the next kill", func(settled, _ int) bool { return settled > next })
-		if n%(kills/crashes) == 0 {
-			crash(t, c)
-		}
-		replace()
-	}
+	f.killDispatcher(c, kills, crashes)
 	pool := open(t, c.URL())
 	f.end(pool)
-	// What killed processes had taken to deliver is delivered now, instead of when their leases end.
-	storetest.Exec(t, pool, `UPDATE webhook_queues SET wake_at = now(), version = version + 1`)
+	storetest.Exec(t, pool, deliverNow)
 	m.wait(runs)
 	f.check("measurement", pool)
 	m.checkAll(f.total)
@@ -181,12 +167,7 @@ func (m *measurement) close() {
 // wait waits until all runs were checked.
 func (m *measurement) wait(runs int) {
 	m.t.Helper()
-	storetest.Eventually(m.t, "the end of each run is received", func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return len(m.seen) == runs
-	})
-	storetest.Eventually(m.t, "each run is checked", func() bool {
+	storetest.Eventually(m.t, "the end of each run is received and checked", func() bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		return len(m.checked) == runs

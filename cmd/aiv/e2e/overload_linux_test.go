@@ -35,8 +35,9 @@ func memoryBound() int {
 }
 
 // TestFaultOverload sends from many more connections than can be served at once, as fast as each gets responses: each
-// gets a number of them, or as many as it can in the long form, which bounds how long they take. It is not parallel,
-// because it measures the process.
+// gets a number of them, or as many as it can in the long form, which bounds how long they take. At first the database
+// is blocked, so that more requests wait than may: the excess is refused at once. It is not parallel, because it
+// measures the process.
 func TestFaultOverload(t *testing.T) {
 	connections, requests := 200, 5
 	if storetest.Long() {
@@ -44,7 +45,7 @@ func TestFaultOverload(t *testing.T) {
 	}
 	url, _, account, key := databaseOfCustomer(t, 1_000_000)
 	small := newKey(t, url, account, faultLimit)
-	p := startServe(t, url)
+	p := startServe(t, url, "-waiting", fmt.Sprint(connections/4))
 	stop := make(chan struct{})
 	if storetest.Long() {
 		time.AfterFunc(time.Minute, func() { close(stop) })
@@ -52,59 +53,70 @@ func TestFaultOverload(t *testing.T) {
 
 	var mu sync.Mutex
 	var took []time.Duration // of what was admitted
+	shed := 0
 	windows, statuses := make(map[string]int), make(map[int]int)
 	var wg, watching sync.WaitGroup
-	for c := range connections {
-		wg.Go(func() {
-			conn, err := net.Dial("tcp", p.host())
+	ask := func(c int) {
+		conn, err := net.Dial("tcp", p.host())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		answers := bufio.NewReader(conn)
+		for n := range requests {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			request := wireGet("?path=/v1/me", key.Key)
+			switch c % 4 {
+			case 0:
+				request = wireGet("?path=/v1/me", small.Key)
+			case 1:
+				request = wirePost(fmt.Sprintf("overload-%d-%d", c, n), key.Key, testRun)
+			}
+			sent := time.Now()
+			conn.SetDeadline(sent.Add(patience))
+			if _, err := io.WriteString(conn, request); err != nil {
+				t.Error(err)
+				return
+			}
+			w, err := http.ReadResponse(answers, nil)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			defer conn.Close()
-			answers := bufio.NewReader(conn)
-			for n := range requests {
-				select {
-				case <-stop:
-					return
-				default:
+			body, _ := io.ReadAll(w.Body)
+			mu.Lock()
+			statuses[w.StatusCode]++
+			switch {
+			case w.StatusCode == 200 || w.StatusCode == 202:
+				took = append(took, time.Since(sent))
+				if c%4 == 0 {
+					windows[w.Header.Get("X-RateLimit-Reset")]++
 				}
-				request := wireGet("?path=/v1/me", key.Key)
-				switch c % 4 {
-				case 0:
-					request = wireGet("?path=/v1/me", small.Key)
-				case 1:
-					request = wirePost(fmt.Sprintf("overload-%d-%d", c, n), key.Key, testRun)
-				}
-				sent := time.Now()
-				conn.SetDeadline(sent.Add(patience))
-				if _, err := io.WriteString(conn, request); err != nil {
-					t.Error(err)
-					return
-				}
-				w, err := http.ReadResponse(answers, nil)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				body, _ := io.ReadAll(w.Body)
-				mu.Lock()
-				statuses[w.StatusCode]++
-				switch {
-				case w.StatusCode == 200 || w.StatusCode == 202:
-					took = append(took, time.Since(sent))
-					if c%4 == 0 {
-						windows[w.Header.Get("X-RateLimit-Reset")]++
-					}
-				case w.StatusCode == 429 && w.Header.Get("Retry-After") != "":
-				case w.StatusCode == 503 && strings.Contains(string(body), "overloaded") && w.Header.Get("Retry-After") != "":
-				default:
-					t.Errorf("got %d %s", w.StatusCode, body)
-				}
-				mu.Unlock()
+			case w.StatusCode == 429 && w.Header.Get("Retry-After") != "":
+			case w.StatusCode == 503 && strings.Contains(string(body), "overloaded") && w.Header.Get("Retry-After") != "":
+				shed++
+			case w.StatusCode == 503 && strings.Contains(string(body), "unavailable"): // waited for the lock in vain
+			default:
+				t.Errorf("got %d %s", w.StatusCode, body)
 			}
-		})
+			mu.Unlock()
+		}
 	}
+	holdLock(t, url, `LOCK TABLE api_rate_limit_buckets IN EXCLUSIVE MODE`, func() {
+		for c := range connections {
+			wg.Go(func() { ask(c) })
+		}
+		storetest.Eventually(t, "requests are refused", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return shed > 0
+		})
+	})
 	var slowestAdmin time.Duration
 	over := make(chan struct{})
 	watching.Go(func() { slowestAdmin = p.watchAdmin(t, over) })

@@ -28,25 +28,16 @@ func TestFaultSchedules(t *testing.T) {
 	_, key := customer(t, c.URL(), 1_000_000)
 	serve := startServe(t, c.URL())
 	pool := open(t, c.URL())
-	must := func(err error) {
-		t.Helper()
-		must(t, err)
-	}
 	var envelope struct{ Body json.RawMessage }
-	must(json.Unmarshal([]byte(testRun), &envelope))
-	run := string(envelope.Body)
-	if run == "" {
-		run = testRun
-	}
+	must(t, json.Unmarshal([]byte(testRun), &envelope))
 	for n := range schedules {
-		body := fmt.Sprintf(`{"name":"schedule %d","cadence":"daily","at":"00:00","time_zone":"UTC","run":%s}`, n, run)
+		body := fmt.Sprintf(`{"name":"schedule %d","cadence":"daily","at":"00:00","time_zone":"UTC","run":%s}`, n, envelope.Body)
 		a, err := serve.do(t.Context(), "POST", "/v1/schedules", key.Key, "", body)
 		if err != nil || a.status != 201 {
 			t.Fatalf("creating a schedule: %v %v", a, err)
 		}
 	}
-	_, err := pool.Exec(t.Context(), slowWrites)
-	must(err)
+	storetest.Exec(t, pool, slowWrites)
 	dispatch := []*process{startDispatch(t, c.URL()), startDispatch(t, c.URL())}
 	base := time.Now().UTC().Truncate(time.Minute).Add(-time.Duration(rounds) * time.Minute)
 	kills := 0
@@ -73,7 +64,7 @@ func TestFaultSchedules(t *testing.T) {
 	}
 	until(t, pool, "the runs are evaluated", `SELECT count(*) = 0 FROM schedule_occurrences WHERE evaluated_at IS NULL`)
 	var occurrences, created, runs, usage, twice int
-	must(pool.QueryRow(t.Context(), `
+	must(t, pool.QueryRow(t.Context(), `
 SELECT (SELECT count(*) FROM schedule_occurrences), (SELECT count(*) FROM schedule_occurrences WHERE status = 'created'),
   (SELECT count(*) FROM measurement_runs), (SELECT count(*) FROM usage_records),
   (SELECT count(*) FROM (SELECT FROM measurement_runs r JOIN schedule_occurrences o ON o.run_id = r.id GROUP BY o.schedule_id, o.due_at HAVING count(*) > 1) t)`).
@@ -95,30 +86,18 @@ CREATE TRIGGER slow BEFORE UPDATE ON schedules FOR EACH ROW EXECUTE FUNCTION slo
 // retry executes a statement until the database answers.
 func retry(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
 	t.Helper()
-	for began := time.Now(); ; <-time.After(50 * time.Millisecond) {
+	storetest.Eventually(t, sql, func() bool {
 		_, err := pool.Exec(t.Context(), sql, args...)
-		if err == nil {
-			return
-		}
-		if time.Since(began) > patience {
-			t.Fatal(err)
-		}
-	}
+		return err == nil
+	})
 }
 
 // until waits until a query returns true.
 func until(t *testing.T, pool *pgxpool.Pool, what, sql string) {
 	t.Helper()
-	for began := time.Now(); ; <-time.After(50 * time.Millisecond) {
-		var done bool
-		err := pool.QueryRow(t.Context(), sql).Scan(&done)
-		if err == nil && done {
-			return
-		}
-		if time.Since(began) > patience {
-			t.Fatalf("waiting until %s: %v", what, err)
-		}
-	}
+	storetest.Eventually(t, what, func() (done bool) {
+		return pool.QueryRow(t.Context(), sql).Scan(&done) == nil && done
+	})
 }
 
 // openRuns returns the ids of the runs that are not final.

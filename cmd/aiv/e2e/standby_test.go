@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,74 +24,49 @@ func (p *process) reads(t *testing.T) (standby, primary float64, current bool) {
 // awaitStandby waits until reads use the standby, or until they do not.
 func (p *process) awaitStandby(t *testing.T, want bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) {
-		if _, _, current := p.reads(t); current == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("reads use the standby: %v, want %v\n%s", !want, want, p.log.end())
-		}
-	}
+	storetest.Eventually(t, fmt.Sprintf("reads use the standby: %v", want), func() bool {
+		_, _, current := p.reads(t)
+		return current == want
+	})
 }
 
 // order creates a run and returns its id. It repeats a request that fails on a connection to a lost primary.
-func (p *process) order(t *testing.T, key, idempotencyKey string) string {
+func (p *process) order(t *testing.T, key, idempotencyKey string) (run string) {
 	t.Helper()
-	a, err := p.do(t.Context(), "POST", "", key, idempotencyKey, testRun)
-	for deadline := time.Now().Add(patience); a.status == 503 && time.Now().Before(deadline); {
-		a, err = p.do(t.Context(), "POST", "", key, idempotencyKey, testRun)
-	}
-	if err != nil || a.status != 202 {
-		t.Fatalf("creating a run: %v %v", a, err)
-	}
-	return member(t, a.body, "id")
+	storetest.Eventually(t, "a run is created", func() bool {
+		a, err := p.do(t.Context(), "POST", "", key, idempotencyKey, testRun)
+		if err != nil || a.status != 202 && a.status != 503 {
+			t.Fatalf("creating a run: %v %v", a, err)
+		}
+		if a.status == 202 {
+			run = member(t, a.body, "id")
+		}
+		return a.status == 202
+	})
+	return run
 }
 
 // awaitLog waits until the log contains the text.
 func (p *process) awaitLog(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !strings.Contains(p.log.String(), text); <-time.After(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the log does not contain %q\n%s", text, p.log.end())
-		}
-	}
-}
-
-// awaitPrimary waits until the process has connected to a new primary.
-func (p *process) awaitPrimary(t *testing.T, key string) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
-		a, err := p.do(t.Context(), "POST", "", key, "probe", testRun)
-		if err == nil && a.status == 202 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the process does not recover: %v %v\n%s", a, err, p.log.end())
-		}
-	}
+	wait(t, "the log", regexp.QuoteMeta(text), p.log.String)
 }
 
 // lists fails the test unless the process lists the run with the status.
 func (p *process) lists(t *testing.T, key, run, status string) {
 	t.Helper()
-	checkListed(t, p.get(t, "?path=/v1/runs&limit=1", key), run, status)
-}
-
-// listsAfterFailover is lists, and repeats reads that fail on connections to the lost primary.
-func (p *process) listsAfterFailover(t *testing.T, key, run, status string) {
-	t.Helper()
 	a := p.get(t, "?path=/v1/runs&limit=1", key)
-	for deadline := time.Now().Add(patience); a.status == 503 && time.Now().Before(deadline); {
-		a = p.get(t, "?path=/v1/runs&limit=1", key)
-	}
-	checkListed(t, a, run, status)
-}
-
-func checkListed(t *testing.T, a answer, run, status string) {
-	t.Helper()
 	if a.status != 200 || !strings.Contains(a.body, run) || member(t, a.body, "status") != status {
 		t.Errorf("got %d %s, want run %s, %s", a.status, a.body, run, status)
 	}
+}
+
+// listsNew creates a run and lists it, after reads that fail on connections to a lost primary.
+func (p *process) listsNew(t *testing.T, key, idempotencyKey string) {
+	t.Helper()
+	run := p.order(t, key, idempotencyKey)
+	storetest.Eventually(t, "runs are listed", func() bool { return p.get(t, "?path=/v1/runs&limit=1", key).status != 503 })
+	p.lists(t, key, run, "queued")
 }
 
 // TestStandbyReads: two processes read from a standby that replays every commit 100 ms late. Each list contains what
@@ -257,10 +233,10 @@ func TestStandbyOfLostPrimary(t *testing.T) {
 	primary.Kill()
 	next.Exec(t, "postgres", "SELECT pg_promote()")
 
-	p.awaitPrimary(t, key.Key)
+	p.order(t, key.Key, "probe")                    // the process has connected to the new primary
 	p.awaitLog(t, "follows the primary's timeline") // the process has compared the standby with the new primary
 	for i := range 5 {
-		p.listsAfterFailover(t, key.Key, p.order(t, key.Key, fmt.Sprint(i)), "queued")
+		p.listsNew(t, key.Key, fmt.Sprint(i))
 	}
 	p.awaitStandby(t, false)
 }
@@ -284,17 +260,13 @@ func TestStandbyAfterFailover(t *testing.T) {
 	next.Exec(t, "postgres", "CHECKPOINT")
 	waitUntil(t, next.URL(), `SELECT count(*) = 1 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()`)
 	other.Exec(t, "postgres", "CHECKPOINT")
-	p.awaitPrimary(t, key.Key)
-	deadline := time.Now().Add(patience)
-	for i := 0; ; i++ {
-		p.listsAfterFailover(t, key.Key, p.order(t, key.Key, fmt.Sprint(i)), "queued")
-		if served, _, _ := p.reads(t); served > 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("reads do not use the standby\n%s", p.log.end())
-		}
-	}
+	orders := 0
+	storetest.Eventually(t, "reads use the standby", func() bool {
+		p.listsNew(t, key.Key, fmt.Sprint(orders))
+		orders++
+		served, _, _ := p.reads(t)
+		return served > 0
+	})
 }
 
 // TestStandbyOfAnotherDatabase: a URL of a copy of the database is noticed.

@@ -2,9 +2,7 @@ package e2e
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -95,64 +92,24 @@ func TestWebhooksListen(t *testing.T) {
 // event, and each webhook gets each event at least once, under one id.
 func TestFaultWebhooks(t *testing.T) {
 	t.Parallel()
-	runs, kills, crashEvery := 10, 2, 2
+	runs, kills, crashes := 10, 2, 1
 	if storetest.Long() {
-		runs, kills, crashEvery = 2000, 50, 5
+		runs, kills, crashes = 2000, 50, 10
 	}
-	c := storetest.NewCluster(t, "max_connections=60")
+	c := storetest.NewCluster(t)
 	_, key := customer(t, c.URL(), 1_000_000)
 	serve := startServe(t, c.URL(), "-webhook-allow-private")
 	webhooks := []*received{newReceived(t), newReceived(t)}
 	for _, r := range webhooks {
 		newWebhook(t, serve, key.Key, r.server.URL+"/hook")
 	}
-	for n := range runs {
-		if a, err := serve.do(t.Context(), "POST", "", key.Key, fmt.Sprint("event-", n), testRun); err != nil || a.status != http.StatusAccepted {
-			t.Fatalf("creating a run: %d %s, %v", a.status, a.body, err)
-		}
-	}
-
-	var dispatch atomic.Pointer[process]
-	dispatch.Store(startDispatch(t, c.URL(), "-webhook-allow-private"))
-	token := newWorker(t, c.URL()).Token
-	var settled atomic.Int64
-	done := make(chan struct{})
-	var workers sync.WaitGroup
-	for range 4 {
-		workers.Go(func() { workUntil(done, &dispatch, token, &settled) })
-	}
-	for n := range kills {
-		next := settled.Load() + int64(6*runs/(2*kills))
-		storetest.Eventually(t, "further jobs are settled", func() bool { return settled.Load() >= next })
-		if n%crashEvery == crashEvery-1 {
-			crash(t, c)
-		}
-		dispatch.Load().kill()
-		dispatch.Store(startDispatch(t, c.URL(), "-webhook-allow-private"))
-	}
+	f := newFleetOf(t, c.URL(), []string{key.Key}, runs, 3, 1, "-webhook-allow-private")
+	f.begin(4)
+	f.killDispatcher(c, kills, crashes)
 	pool := open(t, c.URL())
-	wait := func(what string, done func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(patience); !done(); <-time.After(50 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: not within two minutes\n%s", what, dispatch.Load().log.end())
-			}
-		}
-	}
-	before := int64(-1)
-	wait("all runs are final", func() bool {
-		if now := settled.Load(); storetest.Long() || now != before {
-			before = now
-		} else { // the workers have nothing to do: what is left was handed out by processes that were killed before their response
-			endLeases(t, pool)
-		}
-		return number(t, pool, `SELECT count(*) FROM measurement_runs WHERE finished_at IS NOT NULL`) == runs
-	})
-	close(done)
-	workers.Wait()
-	if !storetest.Long() { // the leases of the processes that were killed end now instead of in 45 s
-		storetest.Exec(t, pool, `UPDATE webhook_queues SET wake_at = now(), version = version + 1`)
-	}
+	f.end(pool)
+	f.check("webhooks", pool)
+	storetest.Exec(t, pool, deliverNow)
 	if n := number(t, pool, `SELECT count(*) FROM events`); n != runs {
 		t.Errorf("%d events of %d runs", n, runs)
 	}
@@ -161,7 +118,7 @@ func TestFaultWebhooks(t *testing.T) {
 	var event, run store.ID
 	_, err = pgx.ForEachRow(rows, []any{&event, &run}, func() error {
 		for _, r := range webhooks {
-			wait("the delivery of each event", func() bool { return r.times(run.Text("run"), event.Text("evt")) > 0 })
+			storetest.Eventually(t, "the delivery of each event", func() bool { return r.times(run.Text("run"), event.Text("evt")) > 0 })
 			if ids := r.ids(run.Text("run")); ids != 1 {
 				t.Errorf("the event of %s was delivered under %d ids", run.Text("run"), ids)
 			}
@@ -171,33 +128,8 @@ func TestFaultWebhooks(t *testing.T) {
 	must(t, err)
 }
 
-// workUntil claims and settles jobs. It settles what it has claimed again until a dispatcher has taken it.
-func workUntil(done chan struct{}, dispatch *atomic.Pointer[process], token string, settled *atomic.Int64) {
-	for {
-		select {
-		case <-done:
-			return
-		default:
-		}
-		jobs, err := (&workerClient{dispatch.Load().base, token}).claim(5, 1)
-		if err != nil {
-			<-time.After(20 * time.Millisecond)
-			continue
-		}
-		for len(jobs) > 0 {
-			_, err := (&workerClient{dispatch.Load().base, token}).settle(context.Background(), jobs)
-			if err == nil {
-				settled.Add(int64(len(jobs)))
-				break
-			}
-			select {
-			case <-done:
-				return
-			case <-time.After(20 * time.Millisecond):
-			}
-		}
-	}
-}
+// deliverNow ends what killed processes had taken to deliver, and would keep for 45 s.
+const deliverNow = `UPDATE webhook_queues SET wake_at = now(), version = version + 1`
 
 // received counts the deliveries to a webhook.
 type received struct {
