@@ -62,9 +62,7 @@ func (f *fixture) fast(b *testing.B, n int) (keys []string) {
 	for range n {
 		name := "bench"
 		c, err := f.auth().CreateKey(b.Context(), f.accounts["golden"], auth.Terms{Name: &name, Scopes: auth.Scopes, RateLimit: &rate})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		keys = append(keys, c.Key)
 	}
 	return keys
@@ -80,29 +78,11 @@ func BenchmarkMeManyKeys(b *testing.B) {
 	benchmark(b, f.fast(b, 500), f, get("?path=/v1/me"))
 }
 
-// BenchmarkAppendIdentity shows what encoding/json would cost each GET /v1/me.
-func BenchmarkAppendIdentity(b *testing.B) {
-	c := &auth.Credential{Name: "bench", KeyPrefix: "aiv_live_12345678", Scopes: auth.Scopes, RateLimit: 60,
-		Plan: auth.Plan{Code: "pro", Features: []string{auth.APIAccess}}}
-	b.Run("reflection", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			gateway.IdentityByReflection(c)
-		}
-	})
-	b.Run("appended", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			gateway.AppendIdentity(make([]byte, 0, 512), c)
-		}
-	})
-}
-
 func BenchmarkCreateRun(b *testing.B) {
 	f := newFixture(b)
-	const body = `{"path":"/v1/runs","method":"POST","body":{"model_ids":["golden/all"],"question_ids":["golden-q1","golden-q2"],"repetitions":3,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}}`
+	body := strings.Replace(smallRun, `"repetitions":1`, `"repetitions":6`, 1)
 	benchmark(b, f.fast(b, 8), f, func(n int64) *http.Request {
-		r := httptest.NewRequest(http.MethodPost, gateway.Base, strings.NewReader(body))
+		r := httptest.NewRequest(http.MethodPost, gateway.Base+"/v1/runs", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Idempotency-Key", fmt.Sprint("bench-", n))
 		return r

@@ -13,48 +13,39 @@ import (
 	"aiv/gateway/request"
 	"aiv/limits"
 	"aiv/store"
-	"aiv/store/batch"
 	"aiv/store/strictjson"
 )
 
-// TestBodies: the memory for bodies is bounded, for one account and for all, and released memory can be taken again.
-func TestBodies(t *testing.T) {
-	t.Parallel()
-	b := share{max: maxBodies, maxOfOne: maxBodiesOfOne}
-	var ids []store.ID
-	for range maxBodies / maxBodiesOfOne {
-		ids = append(ids, store.NewID())
-	}
-	for _, id := range ids {
-		for taken := 0; taken < maxBodiesOfOne; taken += maxBody {
-			if !b.take(id, maxBody) {
-				t.Fatalf("%d bytes were refused after %d", maxBody, taken)
-			}
+// TestShareIsBounded: what is in use is bounded, for one account and for all, and can be taken again when it was
+// released.
+func TestShareIsBounded(t *testing.T) {
+	s := share{max: 4, maxOfOne: 2}
+	first, second, late := store.ID{1}, store.ID{2}, store.ID{3}
+	for _, account := range []store.ID{first, second} {
+		if !s.take(account, 2) {
+			t.Error("an account cannot take its part")
 		}
-		if b.take(id, 1) {
+		if s.take(account, 1) {
 			t.Error("one account exceeds its bound")
 		}
 	}
-	late := store.NewID()
-	if b.take(late, 1) {
+	if s.take(late, 1) {
 		t.Error("the total exceeds its bound")
 	}
-	b.release(ids[0], maxBodiesOfOne)
-	if !b.take(late, maxBody) || !b.take(ids[0], maxBody) {
-		t.Error("released memory cannot be taken")
+	s.release(first, 2)
+	if !s.take(late, 1) || !s.take(first, 1) {
+		t.Error("what was released cannot be taken")
 	}
-	b.release(late, maxBody)
-	b.release(ids[0], maxBody)
-	for _, id := range ids[1:] {
-		b.release(id, maxBodiesOfOne)
-	}
-	if b.taken != 0 || len(b.by) != 0 {
-		t.Errorf("%d bytes of %d accounts remain after all were released", b.taken, len(b.by))
+	s.release(late, 1)
+	s.release(first, 1)
+	s.release(second, 2)
+	if s.taken != 0 || len(s.by) != 0 {
+		t.Errorf("%d of %d accounts remain after all were released", s.taken, len(s.by))
 	}
 }
 
-// TestLargestBody: the largest body is read and a larger one is not, whether or not its length is announced and its end
-// is read with its last bytes.
+// TestLargestBody: the largest body is read, into memory that counts, and a larger one is not, whether or not its length
+// is announced and its end is read with its last bytes.
 func TestLargestBody(t *testing.T) {
 	t.Parallel()
 	g := New(Config{})
@@ -62,11 +53,13 @@ func TestLargestBody(t *testing.T) {
 		for _, length := range []int64{-1, int64(size)} {
 			text := strings.Repeat(" ", size)
 			for i, body := range []io.Reader{strings.NewReader(text), iotest.DataErrReader(strings.NewReader(text))} {
-				x := &exchange{bodies: &g.bodies, admission: &limits.Admission{Credential: &auth.Credential{AccountID: store.NewID()}}}
+				credential := &auth.Credential{AccountID: store.NewID()}
+				x := &exchange{bodies: &g.bodies, admission: &limits.Admission{Credential: credential}}
 				got, err := x.readBody(&http.Request{ContentLength: length, Body: io.NopCloser(body)})
 				x.bodies.release(x.credential().AccountID, x.held)
 				p, tooLarge := errors.AsType[*problem.Problem](err)
-				if size <= maxBody && (err != nil || string(got) != text) || size > maxBody && (!tooLarge || p.Code != problem.BodyTooLarge) {
+				if size <= maxBody && (err != nil || string(got) != text || x.held < size) ||
+					size > maxBody && (!tooLarge || p.Code != problem.BodyTooLarge) {
 					t.Errorf("%d bytes, Content-Length %d, reader %d: got %d bytes, %v", size, length, i, len(got), err)
 				}
 			}
@@ -87,39 +80,5 @@ func TestFaultsAreShort(t *testing.T) {
 	}
 	if n := len(f[0].Pointer) + len(f[0].Detail); n > 300 {
 		t.Errorf("the fault has %d bytes", n)
-	}
-}
-
-// TestReadsOfOneAccount: reads of one account that wait do not keep those of another account from waiting.
-func TestReadsOfOneAccount(t *testing.T) {
-	t.Parallel()
-	r := newReadQueue(1, 8)
-	release, err := r.acquire(t.Context(), store.NewID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, ended := store.NewID(), make(chan error)
-	wait := func(account store.ID) {
-		release, err := r.acquire(t.Context(), account)
-		if err == nil {
-			release()
-		}
-		ended <- err
-	}
-	const asked, part = 5, 2
-	for range asked {
-		go wait(account)
-	}
-	for range asked - part {
-		if err := <-ended; !errors.Is(err, batch.ErrOverloaded) {
-			t.Errorf("a read beyond the part of an account: got %v", err)
-		}
-	}
-	go wait(store.NewID())
-	release()
-	for range part + 1 {
-		if err := <-ended; err != nil {
-			t.Errorf("a read within its part: got %v", err)
-		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"aiv/auth"
 	"aiv/catalog"
 	"aiv/gateway/problem"
-	"aiv/gateway/wire"
 	"aiv/insights"
 	"aiv/insights/brands"
 	"aiv/insights/events"
@@ -58,56 +57,11 @@ func (g *Gateway) InUse() (n int) {
 	return n + len(g.readQueue.slots)
 }
 
-// Fill takes what an account may have of runs being created and of pages being sent, until release is called.
-func (g *Gateway) Fill(account store.ID) (release func()) {
-	for _, s := range []*share{&g.writes, &g.pages} {
-		s.take(account, s.maxOfOne)
-	}
-	return func() {
-		for _, s := range []*share{&g.writes, &g.pages} {
-			s.release(account, s.maxOfOne)
-		}
-	}
-}
-
-func newRunDocument(r *runs.Run) runDocument {
-	return runDocument{
-		ID: r.ID.Text("run"), Status: r.Status, MeasurementType: r.MeasurementType, MethodologyVersion: r.MethodologyVersion,
-		ModelIDs: r.ModelIDs, QuestionIDs: r.QuestionIDs, Repetitions: r.Repetitions,
-		Locale: r.Locale, Country: r.Country, Language: r.Language, TotalJobs: r.TotalJobs,
-		Jobs: runJobs{
-			Queued: r.Queued(), Running: r.Running, Completed: r.Completed, Failed: r.Failed, Canceled: r.Canceled,
-		},
-		CreatedAt: store.FormatTime(r.CreatedAt), StartedAt: store.FormatTimeOrNil(r.StartedAt), FinishedAt: store.FormatTimeOrNil(r.FinishedAt),
-	}
-}
-
-func newIdentity(c *auth.Credential) identity {
-	return identity{
-		APIVersion: apiVersion,
-		Credential: identityCredential{c.ID.Text("cred"), c.Name, c.KeyPrefix, c.Scopes, c.RateLimit},
-		Plan:       identityPlan{c.Plan.Code, c.Plan.Features},
-	}
-}
-
-func newResultDocument(r *results.Result) resultDocument {
-	d := resultDocument{
-		ID: r.Key.String(), ModelID: r.ModelID, QuestionID: r.QuestionID, Repetition: r.Repetition, Status: r.Status, Attempts: r.Attempts,
-		StartedAt: store.FormatTimeOrNil(r.StartedAt), FinishedAt: store.FormatTimeOrNil(r.FinishedAt),
-	}
-	if r.ErrorCode != nil {
-		d.Error = &resultError{*r.ErrorCode, *r.ErrorMessage}
-	}
-	if a := r.Answer; a != nil {
-		d.Answer = &answerDocument{
-			Text: a.Text, Citations: []citationDocument{}, SearchQueries: append([]string{}, a.SearchQueries...), ModelVersion: a.ModelVersion,
-			AnsweredAt: store.FormatTime(a.AnsweredAt), Searched: a.Searched, Truncated: a.Truncated, Usage: (*answerUsage)(a.Usage),
-		}
-		for _, c := range a.Citations {
-			d.Answer.Citations = append(d.Answer.Citations, citationDocument(c))
-		}
-	}
-	return d
+// Fill takes what an account may have of a bound, until release is called.
+func (g *Gateway) Fill(bound string, account store.ID) (release func()) {
+	s := map[string]*share{"bodies": &g.bodies, "writes": &g.writes, "pages": &g.pages}[bound]
+	s.take(account, s.maxOfOne)
+	return func() { s.release(account, s.maxOfOne) }
 }
 
 // Count counts ended jobs, as aiv dispatch does.
@@ -124,14 +78,6 @@ func Count() func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error {
 		return counter.Count(ctx, tx, b, all)
 	}
 }
-
-// AppendResult appends a result as the list of results does.
-func AppendResult(b []byte, r *results.Result) []byte {
-	return appendResult(b, &countedResult{Result: *r, chars: -1})
-}
-
-// ResultByReflection encodes a result by encoding/json.
-func ResultByReflection(r *results.Result) []byte { return wire.Encode(newResultDocument(r)) }
 
 // Enumerations returns the values of each schema that enumerates them.
 func Enumerations() map[string][]string {
@@ -194,15 +140,3 @@ func ProblemStatuses() map[string]int {
 	}
 	return statuses
 }
-
-// IdentityByReflection encodes an identity by encoding/json.
-func IdentityByReflection(c *auth.Credential) []byte { return wire.Encode(newIdentity(c)) }
-
-// AppendIdentity appends an identity without reflection.
-func AppendIdentity(b []byte, c *auth.Credential) []byte { return appendIdentity(b, c) }
-
-// RunByReflection encodes a run by encoding/json.
-func RunByReflection(r *runs.Run) []byte { return wire.Encode(newRunDocument(r)) }
-
-// AppendRun appends a run without reflection.
-func AppendRun(b []byte, r *runs.Run) []byte { return appendRun(b, r) }

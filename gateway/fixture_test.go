@@ -3,10 +3,14 @@ package gateway_test
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"maps"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +39,6 @@ type fixture struct {
 	pool   *pgxpool.Pool
 	serves *pgxpool.Pool // the gateway's, if it is another one
 	reads  *pgxpool.Pool // the gateway's for reads, if it is another one
-	delay  time.Duration // of 401
 	newID  func() store.ID
 	url    string
 	secret []byte // of cursors
@@ -46,7 +49,6 @@ type fixture struct {
 	credentials map[string]store.ID
 
 	gateways []*gateway.Gateway // that gateway has returned
-	made     int                // runs, by run
 }
 
 // goldenDatabase is filled by the first test that needs it.
@@ -87,48 +89,33 @@ func fillGolden(t testing.TB, url string) *fixture {
 	admin := f.auth()
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden", Features: []string{"api_access"}}))
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden-web", Features: []string{"dashboard"}}))
-	for _, a := range []struct{ name, plan string }{{"golden", "golden"}, {"golden other", "golden"}, {"golden tools", "golden"}, {"golden web", "golden-web"}, {"golden pages", "golden"}, {"golden filters", "golden"},
-		{"golden quota", "golden"}, {"golden usage", "golden"}, {"golden hooks", "golden"}, {"golden events", "golden"}, {"golden brands", "golden"},
-		{"golden brand lists", "golden"}, {"golden questions", "golden"}, {"golden schedules", "golden"}, {"golden schedule lists", "golden"},
-		{"golden metrics", "golden"}, {"golden groups", "golden"}, {"golden days", "golden"}, {"golden csv", "golden"}, {"golden no brands", "golden"}, {"golden compare", "golden"}, {"golden windows", "golden"}, {"golden rows", "golden"}, {"golden sources", "golden"}, {"golden answers", "golden"}} {
-		account, err := admin.CreateAccount(ctx, a.name, a.plan)
+	account := func(name, plan string) {
+		account, err := admin.CreateAccount(ctx, name, plan)
 		must(t, err)
-		f.accounts[a.name] = account.ID
+		f.accounts[name] = account.ID
+	}
+	account("golden", "golden")
+	account("golden web", "golden-web")
+	all := auth.Scopes
+	for _, name := range []string{
+		"other", "tools", "pages", "filters", "quota", "usage", "hooks", "events", "brands", "brand_lists", "questions",
+		"metrics", "groups", "days", "csv", "no_brands", "compare", "windows", "rows", "sources", "answers", "schedules",
+		"schedule_lists",
+	} {
+		owner := "golden " + strings.ReplaceAll(name, "_", " ")
+		account(owner, "golden")
+		f.issue(t, name, owner, all, 1000)
 	}
 	for _, name := range []string{"golden quota", "golden usage"} {
 		_, err := admin.SetAccountQuota(ctx, f.accounts[name], true, new(int64(12)))
 		must(t, err)
 	}
-	all := auth.Scopes
 	f.issue(t, "full", "golden", all, 100_000)
-	f.issue(t, "tools", "golden tools", all, 1000)
 	f.issue(t, "limited_tools", "golden", all, 1)
 	f.issue(t, "reader", "golden", []string{"runs:read"}, 1000)
 	f.issue(t, "webhooks", "golden", []string{"webhooks:manage"}, 1000)
 	f.issue(t, "limited", "golden", all, 1)
 	f.issue(t, "no_access", "golden web", all, 1000)
-	f.issue(t, "other", "golden other", all, 1000)
-	f.issue(t, "pages", "golden pages", all, 1000)
-	f.issue(t, "filters", "golden filters", all, 1000)
-	f.issue(t, "quota", "golden quota", all, 1000)
-	f.issue(t, "usage", "golden usage", all, 1000)
-	f.issue(t, "hooks", "golden hooks", all, 1000)
-	f.issue(t, "events", "golden events", all, 1000)
-	f.issue(t, "brands", "golden brands", all, 1000)
-	f.issue(t, "brand_lists", "golden brand lists", all, 1000)
-	f.issue(t, "questions", "golden questions", all, 1000)
-	f.issue(t, "metrics", "golden metrics", all, 1000)
-	f.issue(t, "groups", "golden groups", all, 1000)
-	f.issue(t, "days", "golden days", all, 1000)
-	f.issue(t, "csv", "golden csv", all, 1000)
-	f.issue(t, "no_brands", "golden no brands", all, 1000)
-	f.issue(t, "compare", "golden compare", all, 1000)
-	f.issue(t, "windows", "golden windows", all, 1000)
-	f.issue(t, "rows", "golden rows", all, 1000)
-	f.issue(t, "sources", "golden sources", all, 1000)
-	f.issue(t, "answers", "golden answers", all, 1000)
-	f.issue(t, "schedules", "golden schedules", all, 1000)
-	f.issue(t, "schedule_lists", "golden schedule lists", all, 1000)
 	f.issue(t, "hooks_only", "golden hooks", []string{"webhooks:manage"}, 1000)
 	f.issue(t, "writer", "golden", []string{"runs:write"}, 1000)
 	f.issue(t, "revoked", "golden", all, 1000)
@@ -138,15 +125,16 @@ func fillGolden(t testing.TB, url string) *fixture {
 	_, err = admin.DisableKey(ctx, f.credentials["disabled"])
 	must(t, err)
 	f.issue(t, "expired", "golden", all, 1000)
-	_, err = pool.Exec(ctx, `UPDATE credentials SET expires_at = now() - interval '1 second' WHERE id = $1`, f.credentials["expired"])
-	must(t, err)
+	f.exec(t, `UPDATE credentials SET expires_at = now() - interval '1 second' WHERE id = $1`, f.credentials["expired"])
 	f.issue(t, "rotated_old", "golden", all, 1000)
 	next, err := admin.RotateKey(ctx, f.credentials["rotated_old"], time.Hour, nil)
 	must(t, err)
 	f.keys["rotated_new"] = next.Key
 
-	catalogAdmin := f.catalog()
-	_, err = catalogAdmin.Import(ctx, strings.NewReader(strings.ReplaceAll(readGolden(t, "catalog.jsonl"), "{account:other}", f.accounts["golden other"].Text("acct"))), nil)
+	main, other := f.accounts["golden"].Text("acct"), f.accounts["golden other"].Text("acct")
+	lines := strings.ReplaceAll(readGolden(t, "catalog.jsonl"), "{account:other}", other)
+	catalogAdmin := &catalog.Admin{Pool: pool, Actor: "golden"}
+	_, err = catalogAdmin.Import(ctx, strings.NewReader(lines), nil)
 	must(t, err)
 	for _, d := range catalog.Dependencies {
 		must(t, catalogAdmin.SetDependency(ctx, "ready", d, true, "golden"))
@@ -155,32 +143,26 @@ func fillGolden(t testing.TB, url string) *fixture {
 			must(t, catalogAdmin.SetDependency(ctx, "pending", d, true, "golden"))
 		}
 	}
-	f.insights(t)
-	return f
-}
 
-// insights imports recommendations and alerts, some of which are about a run.
-func (f *fixture) insights(t testing.TB) {
-	t.Helper()
-	n := newNames()
-	at := serve(t, f.gateway(io.Discard), f.keys)
-	n.rename(at.send(t, n.wire(t, `POST /external-api-v1/v1/runs
-Authorization: Bearer {key:full}
-Content-Type: application/json
-Idempotency-Key: golden-insights
-
-{"model_ids":["golden/all"],"question_ids":["golden-q1"],"repetitions":1,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}`, f.keys)))
-	lines := strings.NewReplacer("{account:main}", f.accounts["golden"].Text("acct"), "{account:other}", f.accounts["golden other"].Text("acct"),
-		"{run}", n.values["{run1}"]).Replace(readGolden(t, "insights.jsonl"))
-	_, err := (&insights.Admin{Pool: f.pool, Actor: "golden", Events: gateway.EventData{}, Record: webhooks.Record}).Import(t.Context(), strings.NewReader(lines), nil)
+	// Some recommendations and alerts are about a run.
+	run := f.run(t, f.gateway(io.Discard), f.keys["full"])
+	lines = strings.NewReplacer("{account:main}", main, "{account:other}", other, "{run}", run).
+		Replace(readGolden(t, "insights.jsonl"))
+	insightsAdmin := &insights.Admin{Pool: pool, Actor: "golden", Events: gateway.EventData{}, Record: webhooks.Record}
+	_, err = insightsAdmin.Import(ctx, strings.NewReader(lines), nil)
 	must(t, err)
+	return f
 }
 
 func (f *fixture) auth() *auth.Admin {
 	return &auth.Admin{Pool: f.pool, Actor: "golden"}
 }
 
-func (f *fixture) catalog() *catalog.Admin { return &catalog.Admin{Pool: f.pool, Actor: "golden"} }
+func (f *fixture) exec(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	_, err := f.pool.Exec(t.Context(), sql, args...)
+	must(t, err)
+}
 
 func (f *fixture) issue(t testing.TB, name, account string, scopes []string, rate int) {
 	t.Helper()
@@ -205,7 +187,6 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
 		NewID:   f.newID,
 		Timeout: 30 * time.Second,
-		Delay:   f.delay,
 		Metrics: gateway.NewMetrics(),
 	})
 	f.gateways = append(f.gateways, g)
@@ -248,6 +229,34 @@ func serve(t testing.TB, g *gateway.Gateway, keys map[string]string) *target {
 	}}
 }
 
+const smallRun = `{"model_ids":["golden/all"],"question_ids":["golden-q1"],"repetitions":1,"measurement_type":"grounded",` +
+	`"locale":"it-IT","country":"IT","language":"it"}`
+
+// ask sends a request to the gateway in-process.
+func ask(g http.Handler, key, method, address, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, gateway.Base+address, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+key)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", rand.Text())
+	}
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, r)
+	return w
+}
+
+// run creates a run of one job.
+func (f *fixture) run(t testing.TB, g http.Handler, key string) (id string) {
+	t.Helper()
+	w := ask(g, key, "POST", "/v1/runs", smallRun)
+	var run struct{ ID string }
+	must(t, json.Unmarshal(w.Body.Bytes(), &run))
+	if w.Code != http.StatusAccepted {
+		t.Fatal(w.Body)
+	}
+	return run.ID
+}
+
 // broken serves the fixture with something broken.
 func (f *fixture) broken(t *testing.T, fault string) *target {
 	t.Helper()
@@ -256,8 +265,7 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 	case "database_away":
 		cmp.Or(f.serves, f.pool).Close()
 	case "table_missing": // an unexpected error
-		_, err := f.pool.Exec(ctx, `ALTER TABLE measurement_jobs RENAME TO elsewhere`)
-		must(t, err)
+		f.exec(t, `ALTER TABLE measurement_jobs RENAME TO elsewhere`)
 	case "duplicate_in_progress": // the transaction of a concurrent duplicate that does not end
 		tx, err := f.pool.Begin(ctx)
 		must(t, err)
@@ -271,43 +279,34 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 		must(t, err)
 		t.Cleanup(f.serves.Close)
 	case "hundred_brands":
-		_, err := f.pool.Exec(ctx, `INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
+		f.exec(t, `INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
 			SELECT $1, gen_random_uuid(), i, 'competitor', 'Brand ' || i, '{}', '{}', '{}', false, 'active' FROM generate_series(1, 100) i`, f.accounts["golden brands"])
-		must(t, err)
 	case "hundred_schedules":
-		_, err := f.pool.Exec(ctx, `
+		f.exec(t, `
 			INSERT INTO schedules (account_id, id, name, status, cadence, at_minute, time_zone, model_ids, question_ids, repetitions, measurement_type,
 			  locale, country, language, min_change, next_at, credential_id, created_at, updated_at)
 			SELECT $1, gen_random_uuid(), 'Schedule ' || i, 'active', 'daily', 0, 'UTC', '{golden/all}', '{golden-q1}', 1, 'grounded', 'it-IT', 'IT', 'it',
 			  1000, now() + interval '1 day', $2, now(), now() FROM generate_series(1, 100) i`, f.accounts["golden schedules"], f.credentials["schedules"])
-		must(t, err)
 	case "paused_by_an_operator":
-		_, err := f.pool.Exec(ctx, `
+		f.exec(t, `
 			INSERT INTO schedules (account_id, id, name, status, paused_reason, cadence, at_minute, time_zone, model_ids, question_ids, repetitions,
 			  measurement_type, locale, country, language, min_change, credential_id, created_at, updated_at)
 			VALUES ($1, gen_random_uuid(), 'Paused', 'paused', 'operator', 'daily', 0, 'UTC', '{golden/all}', '{golden-q1}', 1, 'grounded', 'it-IT', 'IT', 'it',
 			  1000, $2, now(), now())`, f.accounts["golden schedules"], f.credentials["schedules"])
-		must(t, err)
 	case "ten_thousand_questions":
-		_, err := f.pool.Exec(ctx, `
+		f.exec(t, `
 			INSERT INTO own_questions (account_id, id, text, language, country, topic, tags, status)
 			SELECT $1, 'question/' || n, 'Question ' || n || '?', 'en', 'US', 'numbers', '{}', 'archived' FROM generate_series(1, 10000) n`,
 			f.accounts["golden questions"])
-		must(t, err)
 	case "no_request_may_wait":
-		return serve(t, f.withoutWaiting(), f.keys)
+		return serve(t, gateway.New(gateway.Config{
+			Limits: limits.New(limits.Config{Pool: f.pool, Timeout: time.Second, CatalogRevision: catalog.RevisionSQL}),
+			Log:    slog.New(slog.DiscardHandler), NewID: store.NewID, Timeout: time.Second, Metrics: gateway.NewMetrics(),
+		}), f.keys)
 	default:
 		t.Fatalf("unknown fault %q", fault)
 	}
 	return f.target(t)
-}
-
-// withoutWaiting returns a gateway in which no request may wait.
-func (f *fixture) withoutWaiting() *gateway.Gateway {
-	return gateway.New(gateway.Config{
-		Limits: limits.New(limits.Config{Pool: f.pool, Timeout: time.Second, MaxWaiting: 0, CatalogRevision: catalog.RevisionSQL}),
-		Log:    slog.New(slog.DiscardHandler), NewID: store.NewID, Timeout: time.Second, Metrics: gateway.NewMetrics(),
-	})
 }
 
 func must(t testing.TB, err error) {

@@ -58,8 +58,14 @@ func TestGolden(t *testing.T) {
 	if *baseURL != "" {
 		address = remote(t, *baseURL)
 	} else {
+		var log strings.Builder
+		t.Cleanup(func() {
+			if strings.Contains(log.String(), `"level":"ERROR"`) {
+				t.Errorf("a mistake of a client is logged as an error of the service:\n%s", &log)
+			}
+		})
 		f := newFixture(t).asServe(t)
-		address = f.target(t)
+		address = serve(t, f.gateway(&log), f.keys)
 		f.serveWorkers(t, address)
 	}
 	leftOut := 0

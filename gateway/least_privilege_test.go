@@ -42,13 +42,10 @@ func (f *fixture) asServe(t *testing.T) *fixture {
 // as returns a pool of a new role that has the rights of a service.
 func (f *fixture) as(t *testing.T, service schema.Service) *pgxpool.Pool {
 	t.Helper()
+	role, _ := storetest.NewRole(t, f.pool, "_"+string(service))
+	must(t, schema.Grant(t.Context(), f.pool, capabilities, service, role, "test"))
 	u, err := url.Parse(f.url)
 	must(t, err)
-	role := string(service) + "_" + strings.TrimPrefix(u.Path, "/") // the server has one set of roles
-	name := pgx.Identifier{role}.Sanitize()
-	_, err = f.pool.Exec(t.Context(), "CREATE ROLE "+name+" LOGIN")
-	must(t, err)
-	must(t, schema.Grant(t.Context(), f.pool, capabilities, service, role, "test"))
 	query := u.Query()
 	query.Set("user", role)
 	u.RawQuery = query.Encode()
@@ -64,8 +61,7 @@ func TestLeastPrivilege(t *testing.T) {
 	f := newFixture(t).asServe(t)
 	var role string
 	must(t, f.serves.QueryRow(t.Context(), `SELECT current_user`).Scan(&role))
-	_, err := f.pool.Exec(t.Context(), `GRANT ALL ON ALL TABLES IN SCHEMA public TO `+role)
-	must(t, err)
+	f.exec(t, `GRANT ALL ON ALL TABLES IN SCHEMA public TO `+pgx.Identifier{role}.Sanitize())
 	must(t, schema.Grant(t.Context(), f.pool, capabilities, schema.Serve, role, "test"))
 
 	if status, err := schema.ReadStatus(t.Context(), f.serves); err != nil || status.Err() != nil {
@@ -93,13 +89,6 @@ func TestLeastPrivilege(t *testing.T) {
 		_, err := f.serves.Exec(t.Context(), sql)
 		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "42501" {
 			t.Errorf("%s: got %v, want insufficient_privilege", sql, err)
-		}
-	}
-	for _, test := range []struct{ role, fault string }{
-		{"no_such_role", "no role"}, {"aiv", "superuser"}, {`x"; DROP TABLE plans; --`, "no role"},
-	} {
-		if err := schema.Grant(t.Context(), f.pool, capabilities, schema.Serve, test.role, "test"); err == nil || !strings.Contains(err.Error(), test.fault) {
-			t.Errorf("%s: got %v, want %s", test.role, err, test.fault)
 		}
 	}
 }

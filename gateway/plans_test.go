@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -118,10 +117,7 @@ func TestListPlansReadLittle(t *testing.T) {
 func (f *fixture) readTraced(t *testing.T, g http.Handler, seen *storetest.Statements, address string) (body []byte, read []storetest.Statement) {
 	t.Helper()
 	seen.Taken()
-	w := httptest.NewRecorder()
-	r := httptest.NewRequest(http.MethodGet, "/external-api-v1"+address, nil)
-	r.Header.Set("Authorization", "Bearer "+f.keys["full"])
-	g.ServeHTTP(w, r)
+	w := ask(g, f.keys["full"], "GET", address, "")
 	if w.Code != http.StatusOK {
 		t.Fatalf("GET %s: %d %s", address, w.Code, w.Body)
 	}

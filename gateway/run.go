@@ -39,7 +39,7 @@ type runJobs struct {
 	Canceled  int `json:"canceled"`
 }
 
-// appendRun appends a run as JSON: the response of GET /v1/runs/{id} and an item of GET /v1/runs. TestAppendEqualsEncodingJSON compares
+// appendRun appends a run as JSON: the response of GET /v1/runs/{id} and an item of GET /v1/runs. TestAppendedIsTheWireType compares
 // it with encoding/json.
 func appendRun(b []byte, r *runs.Run) []byte {
 	b = append(b, '{')

@@ -42,8 +42,7 @@ func TestURLOfPendingDeliveries(t *testing.T) {
 			t.Errorf("%s %s: got %s, want %s", step.key, step.body, got, step.want)
 		}
 	}
-	_, err := f.pool.Exec(t.Context(), `UPDATE webhook_deliveries SET status = 'failed', attempts = 1, next_attempt_at = NULL`)
-	must(t, err)
+	f.exec(t, `UPDATE webhook_deliveries SET status = 'failed', attempts = 1, next_attempt_at = NULL`)
 	if got := change("hooks_only", `{"url":"https://b.example/"}`); !strings.HasPrefix(got, "200") {
 		t.Errorf("without a pending delivery: %s", got)
 	}
