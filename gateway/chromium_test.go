@@ -5,13 +5,10 @@ package gateway_test
 import (
 	"bufio"
 	"context"
-	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -50,14 +47,11 @@ type reply struct {
 // newTab starts Chromium with an empty profile and ends it with the test.
 func newTab(t *testing.T) *tab {
 	t.Helper()
-	program := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			program = found
-			break
-		}
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		program, err = exec.LookPath("google-chrome")
 	}
-	if program == "" {
+	if err != nil {
 		t.Fatal("Chromium is required; Debian and Ubuntu: apt-get install chromium")
 	}
 	profile, err := os.MkdirTemp("", "aiv-chromium-")
@@ -132,12 +126,6 @@ func (p *tab) listen(from *bufio.Reader) {
 // call calls a method of the protocol.
 func (p *tab) call(method string, params any, result any) {
 	p.t.Helper()
-	if err := p.try(method, params, result); err != nil {
-		p.t.Fatalf("%s: %v", method, err)
-	}
-}
-
-func (p *tab) try(method string, params, result any) error {
 	p.mu.Lock()
 	p.last++
 	id, answered := p.last, make(chan reply, 1)
@@ -151,25 +139,21 @@ func (p *tab) try(method string, params, result any) error {
 		message["sessionId"] = p.session
 	}
 	text, err := json.Marshal(message)
-	if err != nil {
-		return err
-	}
-	if _, err := p.to.Write(append(text, 0)); err != nil {
-		return err
-	}
+	must(p.t, err)
+	_, err = p.to.Write(append(text, 0))
+	must(p.t, err)
 	select {
 	case r := <-answered:
 		if r.Error != nil {
-			return errors.New(r.Error.Message)
+			p.t.Fatalf("%s: %s", method, r.Error.Message)
 		}
 		if result != nil {
-			return json.Unmarshal(r.Result, result)
+			must(p.t, json.Unmarshal(r.Result, result))
 		}
-		return nil
 	case <-p.ctx.Done():
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return fmt.Errorf("no reply in time: %w; errors in the browser: %v", p.ctx.Err(), p.wrongs)
+		p.t.Fatalf("%s: no reply in time; errors in the browser: %v", method, p.wrongs)
 	}
 }
 
@@ -196,6 +180,72 @@ func (p *tab) text(script string) (s string) {
 	p.t.Helper()
 	p.eval(script, &s)
 	return s
+}
+
+// shows checks the value of an expression that is a string.
+func (p *tab) shows(what, script, want string) {
+	p.t.Helper()
+	if got := p.text(script); got != want {
+		p.t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// showsPart checks that the value of an expression contains the parts.
+func (p *tab) showsPart(what, script string, parts ...string) {
+	p.t.Helper()
+	got := p.text(script)
+	for _, part := range parts {
+		if !strings.Contains(got, part) {
+			p.t.Errorf("%s: %q, want %q in it", what, got, part)
+		}
+	}
+}
+
+// isFaultless checks that an expression that lists what is wrong lists nothing.
+func (p *tab) isFaultless(where, script string) {
+	p.t.Helper()
+	var faults []string
+	if p.eval(script, &faults); len(faults) > 0 {
+		p.t.Errorf("%s: %s", where, strings.Join(faults, "\n"))
+	}
+}
+
+// keepsSecret checks that a key is in no place that outlives the page or is visible.
+func (p *tab) keepsSecret(key string) {
+	p.t.Helper()
+	kept := p.text(`JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie, location.href,
+		history.state]) + document.documentElement.outerHTML`)
+	if strings.Contains(kept, key) {
+		p.t.Error("the key is in the page, its address or its storage")
+	}
+}
+
+// run runs a subtest that uses the page.
+func (p *tab) run(t *testing.T, name string, f func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) {
+		p.t = t
+		f(t)
+	})
+}
+
+// answerNext has the page get a response, which is a promise, to its next request with the method.
+func (p *tab) answerNext(method, response string) {
+	p.t.Helper()
+	p.eval(`(() => {
+		const real = window.fetch;
+		window.fetch = (request) => {
+			if (request.method !== `+quote(method)+`) return real(request);
+			window.fetch = real;
+			return `+response+`;
+		};
+	})()`, nil)
+}
+
+// Responses for answerNext.
+const disconnected = `Promise.reject(new TypeError("Failed to fetch"))`
+
+func rejected(status int, problem string) string {
+	return fmt.Sprintf(`Promise.resolve(new Response(JSON.stringify(%s), { status: %d }))`, problem, status)
 }
 
 // until waits until an expression is true.
@@ -228,6 +278,25 @@ func (p *tab) size(width, height int, scheme string) {
 	p.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
 	p.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{
 		{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}}}, nil)
+}
+
+// inEachWindow calls f with windows of several widths, in both color schemes.
+func (p *tab) inEachWindow(widths []int, f func(where string)) {
+	p.t.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range widths {
+			p.size(width, 900, scheme)
+			p.drawn()
+			f(fmt.Sprintf("%s at %d px", scheme, width))
+		}
+	}
+	p.size(1280, 900, "light")
+}
+
+// drawn waits until the page has been drawn again.
+func (p *tab) drawn() {
+	p.t.Helper()
+	p.eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))`, nil)
 }
 
 // press presses a named key.
@@ -264,19 +333,6 @@ func (p *tab) tabTo(selector string) {
 func (p *tab) type_(text string) {
 	p.t.Helper()
 	p.call("Input.insertText", map[string]any{"text": text}, nil)
-}
-
-// screenshot writes what the window shows to the folder of -screenshots.
-func (p *tab) screenshot(name string) {
-	p.t.Helper()
-	if *screenshots == "" {
-		return
-	}
-	var r struct{ Data string }
-	p.call("Page.captureScreenshot", map[string]any{"format": "png"}, &r)
-	picture, err := base64.StdEncoding.DecodeString(r.Data)
-	must(p.t, err)
-	must(p.t, os.WriteFile(filepath.Join(*screenshots, name+".png"), picture, 0o644))
 }
 
 func quote(s string) string {

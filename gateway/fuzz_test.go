@@ -216,10 +216,15 @@ func FuzzCursor(f *testing.F) {
 			if place, ok := g.open(bound, other, byText); ok && g.seal(bound, *place, byText) != other {
 				t.Errorf("%q is accepted and was not sealed", other)
 			}
+			// Others that decode to the same bytes are not accepted either.
+			changes := []string{cursor + "\n", "\n" + cursor, cursor[:4] + "\r\n" + cursor[4:], cursor + "=", cursor + " "}
 			for i := range min(len(cursor), 8) { // the last characters have unused bits
 				changed := []byte(cursor)
 				changed[len(changed)-1-i] ^= 1
-				if _, ok := g.open(bound, string(changed), byText); ok {
+				changes = append(changes, string(changed))
+			}
+			for _, changed := range changes {
+				if _, ok := g.open(bound, changed, byText); ok {
 					t.Errorf("%q is taken for %q", changed, cursor)
 				}
 			}

@@ -29,44 +29,21 @@ func brandsInPage(t *testing.T, p *tab, at *target) {
 	// The results above were counted without brands.
 	state("Kovalt <b> is created. 0 answers are counted; 2 pending, 1 to be counted again. Load again for their numbers.")
 	item := `document.querySelector("#brand-list > li")`
-	if got := p.text(item + `.textContent`); got != "Kovalt <b>ownKovalt, Kovalt Run, kovalt.examplementioned in: no answers are countedcited in: no sources are known" {
-		t.Errorf("a brand without answers: %q", got)
-	}
-	p.eval(`(() => { // the next request is rejected
-		const real = window.fetch, problem = { title: "Taken", detail: "No.", errors: [{ pointer: "#/body/name", detail: "must differ" }] };
-		window.fetch = () => { window.fetch = real; return Promise.resolve(new Response(JSON.stringify(problem), { status: 409 })); };
-		document.getElementById("brand-name").focus();
-	})()`, nil)
+	p.shows("a brand without answers",
+		item+`.textContent`,
+		"Kovalt <b>ownKovalt, Kovalt Run, kovalt.examplementioned in: no answers are countedcited in: no sources are known")
+	p.answerNext("POST", rejected(409, `{ title: "Taken", detail: "No.", errors: [{ pointer: "#/body/name", detail: "must differ" }] }`))
+	p.eval(`document.getElementById("brand-name").focus()`, nil)
 	p.type_("Kovalt")
 	p.press("Enter")
 	state("Taken. No. #/body/name: must differ.")
-	if got := p.text(`document.getElementById("brand-name").value`); got != "Kovalt" {
-		t.Errorf("after an error, the name is %q", got)
-	}
+	p.shows("after an error, the name is", `document.getElementById("brand-name").value`, "Kovalt")
 
-	n := newNames()
-	n.rename(at.send(t, n.wire(t, `POST /external-api-v1/v1/runs
-Authorization: Bearer {key:full}
-Content-Type: application/json
-Idempotency-Key: {fresh:brands}
-
-{"model_ids":["golden/worked"],"question_ids":["golden-q1","golden-q2"],"repetitions":1,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}`, at.keys)))
-	n.rename(at.send(t, n.wire(t, `POST /worker/v1/claim
-Authorization: Bearer {worker:main}
-Content-Type: application/json
-
-{"limit":2,"lease_seconds":900,"providers":null,"wait_seconds":10}`, at.keys)))
-	settled := at.send(t, n.wire(t, `POST /worker/v1/settle
-Authorization: Bearer {worker:main}
-Content-Type: application/json
-
-{"jobs":[{"id":"{job1}","attempt":1,"outcome":"completed","answer":{"text":"Kovalt.","citations":[{"url":"https://kovalt.example/","title":null}],`+
-		`"search_queries":[],"model_version":null,"answered_at":"2026-01-02T03:04:05Z"}},`+
-		`{"id":"{job2}","attempt":1,"outcome":"completed","answer":{"text":"None.","citations":[],"search_queries":[],"model_version":null,`+
-		`"answered_at":"2026-01-02T03:04:05Z","searched":false}}]}`, at.keys))
-	if strings.Count(settled, `"settled"`) != 2 {
-		t.Fatal(settled)
-	}
+	settleTwo(t, at, claimTwo(t, at, 1),
+		`"outcome":"completed","answer":{"text":"Kovalt.","citations":[{"url":"https://kovalt.example/","title":null}],`+
+			`"search_queries":[],"model_version":null,"answered_at":"2026-01-02T03:04:05Z"}`,
+		`"outcome":"completed","answer":{"text":"None.","citations":[],"search_queries":[],"model_version":null,`+
+			`"answered_at":"2026-01-02T03:04:05Z","searched":false}`)
 	p.eval(`document.getElementById("load-brands").click()`, nil)
 	state("2 answers are counted; 2 pending, 1 to be counted again. Load again for their numbers.")
 	var rates []string
@@ -77,22 +54,15 @@ Content-Type: application/json
 	}, rates); diff != "" {
 		t.Errorf("the rates (-want +got):\n%s", diff)
 	}
-	if got := p.text(item + `.querySelector(".limits").style.left + " " + ` + item + `.querySelector(".point").style.left`); got != "5.46% 50%" {
-		t.Errorf("the interval begins at and the value is at %s", got)
-	}
-	showAndMeasure(t, p, "your-brands", "brands")
-	p.eval(`(() => { // the next GET fails
-		const real = window.fetch;
-		window.fetch = () => { window.fetch = real; return Promise.reject(new TypeError("Failed to fetch")); };
-		document.getElementById("load-brands").click();
-	})()`, nil)
+	p.shows("the interval begins at and the value is at",
+		item+`.querySelector(".limits").style.left + " " + `+item+`.querySelector(".point").style.left`,
+		"5.46% 50%")
+	hasContrast(p)
+	p.answerNext("GET", disconnected)
+	p.eval(`document.getElementById("load-brands").click()`, nil)
 	state("The server cannot be reached; try again.")
-	if got := p.text(`document.getElementById("brand-list").textContent`); got != "" {
-		t.Errorf("after an error, the page shows %q", got)
-	}
-	if diff := cmp.Diff([]string{}, pageFaults(t, p)); diff != "" {
-		t.Error(diff)
-	}
+	p.shows("after an error, the page shows", `document.getElementById("brand-list").textContent`, "")
+	p.isFaultless("the page", pageFaults)
 }
 
 // mediaTypeInPage reads metrics as CSV in the console.
@@ -121,13 +91,10 @@ func mediaTypeInPage(t *testing.T, p *tab) {
 	}
 	choose("accept", "text/csv")
 	choose("path", "/v1/metrics")
-	if got := p.text(`document.getElementById("curl").textContent`); !strings.Contains(got, "-H 'Accept: text/csv'") {
-		t.Errorf("the request for CSV: %s", got)
-	}
+	p.showsPart("the request for CSV", `document.getElementById("curl").textContent`, "-H 'Accept: text/csv'")
 	p.eval(`document.querySelector("#request .main").click()`, nil)
 	p.until(`document.getElementById("answer").textContent.startsWith("brand_id,brand_name,kind,mentions,")`)
-	if got := p.text(`document.getElementById("headers").textContent`); !strings.Contains(got, "content-type: text/csv; charset=utf-8; header=present") {
-		t.Errorf("the headers shown: %s", got)
-	}
-	showAndMeasure(t, p, "console", "csv")
+	p.showsPart("the headers shown",
+		`document.getElementById("headers").textContent`, "content-type: text/csv; charset=utf-8; header=present")
+	hasContrast(p)
 }

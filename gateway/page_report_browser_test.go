@@ -4,7 +4,7 @@ package gateway_test
 
 import (
 	"bufio"
-	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,22 +35,17 @@ func startDemo(t *testing.T) (base, key string) {
 	t.Cleanup(func() { cmd.Process.Signal(syscall.SIGINT); cmd.Wait() })
 	lines := bufio.NewScanner(out)
 	for key == "" && lines.Scan() {
-		line := strings.TrimSpace(lines.Text())
-		if v, ok := strings.CutPrefix(line, "export BASE="); ok {
-			base = v
-		}
-		key, _ = strings.CutPrefix(line, "export KEY=")
-		if !strings.HasPrefix(line, "export KEY=") {
-			key = ""
+		switch name, value, _ := strings.Cut(strings.TrimSpace(lines.Text()), "="); name {
+		case "export BASE":
+			base = value
+		case "export KEY":
+			key = value
 		}
 	}
 	if key == "" {
 		t.Fatal("aiv demo printed no key")
 	}
-	go func() {
-		for lines.Scan() {
-		}
-	}()
+	go io.Copy(io.Discard, out)
 	return base, key
 }
 
@@ -90,76 +85,44 @@ func TestReportInABrowser(t *testing.T) {
 	p.eval(record, nil)
 	p.t = t
 
-	t.Run("asks for a key", func(t *testing.T) {
-		p.t = t
+	p.run(t, "asks for a key", func(t *testing.T) {
 		p.eval(`document.getElementById("load").click()`, nil)
-		if got := p.text(`document.activeElement.id + " " + document.getElementById("key-state").textContent + " " + document.querySelector("#share .state").textContent + sent.length`); got != "key Enter an API key first. Enter an API key and press Load.0" {
-			t.Error(got)
-		}
+		p.shows("the focus", `document.activeElement.id`, "key")
+		p.shows("the field", `document.getElementById("key-state").textContent`, "Enter an API key first.")
+		p.shows("a figure", `document.querySelector("#share .state").textContent`, "Enter an API key and press Load.")
+		p.shows("requests", `String(sent.length)`, "0")
 	})
 	loadReport(p, key)
-	t.Run("shows the responses", func(t *testing.T) {
-		p.t = t
-		var faults []string
-		p.eval(compareReport, &faults)
-		if len(faults) > 0 {
-			t.Error(strings.Join(faults, "\n"))
-		}
+	p.run(t, "shows the responses", func(t *testing.T) {
+		p.isFaultless("the figures", compareReport)
 		var sent []string
 		p.eval(`sent`, &sent)
 		if len(sent) != 9 || sent[0] != "/v1/me" {
 			t.Errorf("the first load sends %q", sent)
 		}
-		if diff := cmp.Diff([]string{}, pageFaults(t, p)); diff != "" {
-			t.Error(diff)
-		}
-		var drawn float64
-		p.eval(`performance.getEntriesByName("aiv-report-render")[0].duration`, &drawn)
-		t.Logf("drawn %.1f ms after the last response", drawn)
+		p.isFaultless("the page", pageFaults)
 	})
-	t.Run("fits and has contrast", func(t *testing.T) {
-		p.t = t
+	p.run(t, "fits and has contrast", func(t *testing.T) {
+		widths := []int{320, 360, 768, 1000, 1280}
+		p.inEachWindow(widths, func(where string) { p.isFaultless(where, fitsReport) })
 		p.eval(`for (const d of document.querySelectorAll("details.data")) d.open = true`, nil)
-		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int{320, 360, 640, 768, 1000, 1280} {
-				p.size(width, 900, scheme)
-				p.eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))`, nil)
-				where := fmt.Sprintf("%s at %d px", scheme, width)
-				var wrong []string
-				p.eval(fitsReport, &wrong)
-				p.eval(contrast, &wrong)
-				for _, w := range wrong {
-					t.Errorf("%s: %s", where, w)
-				}
-				p.eval(`scrollTo(0, 0)`, nil)
-				p.screenshot(fmt.Sprintf("report-%s-%d", scheme, width))
-			}
-		}
-		p.size(1280, 900, "light")
+		p.inEachWindow(widths, func(where string) { p.isFaultless(where, contrast) })
 	})
-	t.Run("is printed", func(t *testing.T) {
-		p.t = t
+	p.run(t, "is printed", func(t *testing.T) {
 		p.size(690, 1000, "dark") // the width of A4 without its margins
 		p.call("Emulation.setEmulatedMedia", map[string]any{"media": "print", "features": []map[string]string{{"name": "prefers-color-scheme", "value": "dark"}}}, nil)
-		p.eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))`, nil)
-		var wrong []string
-		p.eval(fitsReport, &wrong)
-		p.eval(contrast, &wrong)
-		for _, w := range wrong {
-			t.Error(w)
-		}
-		if got := p.text(`[getComputedStyle(document.body).backgroundColor, ...["form", "nav", "button", ".request"].map((s) => document.querySelector(s).checkVisibility())].join()`); got != "rgb(255, 255, 255),false,false,false,false" {
-			t.Errorf("on paper: %s", got)
-		}
-		if got := p.text(`document.getElementById("scope").textContent + document.getElementById("totals").textContent`); !strings.Contains(got, " to ") || !strings.Contains(got, "as of") {
-			t.Errorf("the header has %q", got)
-		}
-		p.screenshot("report-print")
+		p.drawn()
+		p.isFaultless("on paper", fitsReport)
+		p.isFaultless("on paper", contrast)
+		p.shows("on paper",
+			`[getComputedStyle(document.body).backgroundColor, ...["form", "nav", "button", ".request"].map((s) => document.querySelector(s).checkVisibility())].join()`,
+			"rgb(255, 255, 255),false,false,false,false")
+		p.showsPart("the header",
+			`document.getElementById("scope").textContent + document.getElementById("totals").textContent`, " to ", "as of")
 		p.call("Emulation.setEmulatedMedia", map[string]any{"media": ""}, nil)
 		p.size(1280, 900, "light")
 	})
-	t.Run("shows gaps", func(t *testing.T) {
-		p.t = t
+	p.run(t, "shows gaps", func(t *testing.T) {
 		// The week of the outage interrupts lines and bands, and is hatched in every panel.
 		p.eval(`(() => {
 			const [address] = Object.keys(responses).filter((a) => a.includes("group_by=week"));
@@ -170,10 +133,8 @@ func TestReportInABrowser(t *testing.T) {
 		if n := got[0]; n == 0 || !cmp.Equal(got, []int{n, n, 2 * n, 2 * n, n}) {
 			t.Errorf("panels, gaps, bands, lines and marks without a value: %d", got)
 		}
-		p.screenshot("report-gap")
 	})
-	t.Run("is heard", func(t *testing.T) {
-		p.t = t
+	p.run(t, "is heard", func(t *testing.T) {
 		var tree struct {
 			Nodes []struct {
 				Role, Name struct{ Value any }
@@ -196,18 +157,14 @@ func TestReportInABrowser(t *testing.T) {
 			}
 		}
 	})
-	t.Run("works with the keyboard", func(t *testing.T) {
-		p.t = t
+	p.run(t, "works with the keyboard", func(t *testing.T) {
 		p.open("about:blank")
 		p.open(page + "#weeks=26&branded=false&x=1&country=it")
 		p.until(`document.body.classList.contains("scripted")`)
-		if got := p.text(`["weeks", "branded", "country"].map((id) => document.getElementById(id).value).join()`); got != "26,false," {
-			t.Errorf("the fragment selects %s", got)
-		}
+		p.shows("the fragment selects",
+			`["weeks", "branded", "country"].map((id) => document.getElementById(id).value).join()`, "26,false,")
 		p.press("Tab")
-		if got := p.text(`document.activeElement.textContent`); got != "Skip to the figures" {
-			t.Errorf("Tab first moves the focus to %q", got)
-		}
+		p.shows("Tab first moves the focus to", `document.activeElement.textContent`, "Skip to the figures")
 		p.tabTo("#key")
 		p.type_(key)
 		for _, id := range []string{"#key-shown", "#weeks", "#from", "#to", "#model_id", "#topic", "#country", "#branded", "#load"} {
@@ -220,16 +177,12 @@ func TestReportInABrowser(t *testing.T) {
 		}
 		p.press("Space")
 		p.until(`document.querySelector("#sources .request")?.textContent.includes("gap=true")`)
-		if got := p.text(`document.activeElement.id`); got != "gap" {
-			t.Errorf("after Gaps only, the focus is on %q", got)
-		}
+		p.shows("after Gaps only, the focus is on", `document.activeElement.id`, "gap")
 	})
-	t.Run("shows each state", func(t *testing.T) {
-		p.t = t
+	p.run(t, "shows each state", func(t *testing.T) {
 		reportStates(t, p, page, key)
 	})
-	t.Run("says that it needs JavaScript", func(t *testing.T) {
-		p.t = t
+	p.run(t, "says that it needs JavaScript", func(t *testing.T) {
 		p.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
 		p.open("about:blank")
 		p.open(page)
@@ -242,12 +195,8 @@ func TestReportInABrowser(t *testing.T) {
 		p.until(`document.body.classList.contains("scripted")`)
 		loadReport(p, key)
 	})
-	t.Run("keeps the key to itself", func(t *testing.T) {
-		p.t = t
-		kept := p.text(`JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie, location.href, history.state]) + document.documentElement.outerHTML`)
-		if strings.Contains(kept, key) {
-			t.Error("the key is in the page, its address or its storage")
-		}
+	p.run(t, "keeps the key to itself", func(t *testing.T) {
+		p.keepsSecret(key)
 		p.eval(`location.hash = ""`, nil)
 		p.open("about:blank")
 		p.open(page + "#key=" + key)
@@ -284,21 +233,22 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 		p.press("Enter")
 	}
 	state := func(id string) string {
-		return p.text(`(() => { const s = document.getElementById(` + quote(id) + `); return s.dataset.state + ": " + s.querySelector(".state").textContent; })()`)
+		return `(() => { const s = document.getElementById(` + quote(id) + `); return s.dataset.state + ": " + s.querySelector(".state").textContent; })()`
 	}
 	problem := `{ title: "Bad", detail: "No.", code: "internal_error", request_id: "req_1", errors: [{ parameter: "from", detail: "must differ" }] }`
 
 	start(`(a) => a === "/v1/me" ? json({ detail: "The key is not valid." }, 401) : null`)
 	p.until(`document.getElementById("key").ariaInvalid === "true"`)
-	if got := p.text(`document.activeElement.id + " " + document.getElementById("key-state").textContent + " " + sent.length + " " + document.getElementById("brands").dataset.state`); got != "key The key is not valid. 1 idle" {
-		t.Errorf("401: %s", got)
-	}
+	p.shows("401",
+		`document.activeElement.id + " " + document.getElementById("key-state").textContent + " " + sent.length + " " + document.getElementById("brands").dataset.state`,
+		"key The key is not valid. 1 idle")
 
 	start(`(a) => a.startsWith("/v1/sources") ? json(` + problem + `, 400) : null`)
 	p.until(`document.getElementById("sources").dataset.state === "problem" && document.getElementById("alerts").dataset.state === "ready"`)
-	if got := state("sources") + p.text(`document.querySelector("#sources .state a").getAttribute("href") + document.getElementById("by-model").dataset.state`); got != "problem: Bad. No. from: must differ. internal_error req_1/external-api-v1/docs#internal_errorready" {
-		t.Errorf("a problem: %s", got)
-	}
+	p.shows("a problem", state("sources"), "problem: Bad. No. from: must differ. internal_error req_1")
+	p.shows("the link of a problem", `document.querySelector("#sources .state a").getAttribute("href")`,
+		"/external-api-v1/docs#internal_error")
+	p.shows("another figure", `document.getElementById("by-model").dataset.state`, "ready")
 
 	start(`(a) => a.startsWith("/v1/alerts") && !window.once ? (window.once = 1, json({}, 429, { "Retry-After": "1" })) : null`)
 	p.until(`!document.getElementById("waiting").hidden && /The limit of this minute is used\. Continues in 1 s\./.test(document.getElementById("waiting").textContent)`)
@@ -308,15 +258,11 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 	p.until(`!document.getElementById("waiting").hidden`)
 	p.eval(`document.getElementById("cancel").click()`, nil)
 	p.until(`document.getElementById("alerts").dataset.state === "problem"`)
-	if got := state("alerts"); got != "problem: Canceled. Try again" {
-		t.Errorf("a canceled wait: %s", got)
-	}
+	p.shows("a canceled wait", state("alerts"), "problem: Canceled. Try again")
 
 	start(`(a) => a.startsWith("/v1/metrics/compare") && !window.once ? (window.once = 1, Promise.reject(new TypeError("Failed to fetch"))) : null`)
 	p.until(`document.getElementById("brands").dataset.state === "problem"`)
-	if got := state("brands"); got != "problem: The server cannot be reached. Try again" {
-		t.Errorf("no connection: %s", got)
-	}
+	p.shows("no connection", state("brands"), "problem: The server cannot be reached. Try again")
 	p.until(`/brands?\.$/.test(document.getElementById("status").textContent)`)
 	p.eval(`document.querySelector("#brands .state button").click()`, nil)
 	p.until(`document.getElementById("brands").dataset.state === "ready"`)
@@ -324,15 +270,13 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 	const none = `answers: { ok: 0, empty: 0, truncated: 0, failed: 0, canceled: 0, pending: 0, recounting: 0, frozen: 0 }, questions: 0, runs: 0, models: [], complete: true, as_of: "2026-03-02T09:30:15.000000Z"`
 	start(`(a) => a.startsWith("/v1/metrics") ? json({ ` + none + `, data: [] }) : null`)
 	p.until(`document.getElementById("share").dataset.state === "empty" && document.getElementById("over-time").dataset.state === "empty"`)
-	if got := state("brands") + " / " + state("share"); got != "empty: The account has no brands. Create one with POST /v1/brands; stored answers are recounted. / empty: The account has no brands." {
-		t.Errorf("no brands: %s", got)
-	}
+	p.shows("no brands", state("brands"),
+		"empty: The account has no brands. Create one with POST /v1/brands; stored answers are recounted.")
+	p.shows("no brands", state("share"), "empty: The account has no brands.")
 
 	start(`async (a) => a.startsWith("/v1/metrics?") ? json({ ` + none + `, data: [{ group: {}, brand_id: "brand_1", brand_name: "B", kind: "own", mentions: 0, mention_rate: { value: null, count: 0, of: 0 } }] }) : null`)
 	p.until(`document.getElementById("share").dataset.state === "empty" && document.getElementById("brands").dataset.state === "empty"`)
-	if got := state("by-model"); got != "empty: No answers in this period." {
-		t.Errorf("no answers: %s", got)
-	}
+	p.shows("no answers", state("by-model"), "empty: No answers in this period.")
 
 	// A model whose answers all failed has a group without values.
 	start(`(a) => null`)
@@ -378,23 +322,13 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 	if got := p.text(`String(document.querySelectorAll("main img").length + document.querySelectorAll("#sources td a, #sources th a").length)`); got != "0" {
 		t.Errorf("%s elements were made from texts", got)
 	}
-	for _, width := range []int{320, 768, 1280} {
-		p.size(width, 900, "light")
-		p.eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))`, nil)
-		var wrong []string
-		p.eval(fitsReport, &wrong)
-		for _, w := range wrong {
-			t.Errorf("hostile texts at %d px: %s", width, w)
-		}
-		p.screenshot(fmt.Sprintf("report-hostile-%d", width))
-	}
-	p.size(1280, 900, "light")
+	p.inEachWindow([]int{320, 768, 1280}, func(where string) { p.isFaultless("hostile texts, "+where, fitsReport) })
 
 	// Another key drops the figures.
 	p.eval(`(() => { const k = document.getElementById("key"); k.value = "aiv_other"; k.dispatchEvent(new Event("input")); })()`, nil)
-	if got := p.text(`document.querySelectorAll("main svg, main table, main li").length + " " + document.getElementById("brands").dataset.state`); got != "0 idle" {
-		t.Errorf("after another key was entered: %s", got)
-	}
+	p.shows("after another key was entered",
+		`document.querySelectorAll("main svg, main table, main li").length + " " + document.getElementById("brands").dataset.state`,
+		"0 idle")
 }
 
 // compareReport compares marks, tables and labels with the responses to the addresses that the figures name.

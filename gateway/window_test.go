@@ -40,20 +40,6 @@ func TestDateIsItsFirstInstant(t *testing.T) {
 	}
 }
 
-// TestDateOfAnotherZone: a date that begins in no year of four digits in its time zone is a fault, and not an open
-// window.
-func TestDateOfAnotherZone(t *testing.T) {
-	rome, err := schedules.LoadZone("Europe/Rome")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var faults problem.Faults
-	w := window{zone: rome, times: map[string]string{"from": "0001-01-01"}}
-	if from, _ := w.span("from", "to", &faults); from != nil || len(faults) != 1 {
-		t.Errorf("got %v with the faults %v", from, faults)
-	}
-}
-
 // TestPageWindow: the window of pages may have 92 days, one of which may have 25 hours.
 func TestPageWindow(t *testing.T) {
 	rome, err := schedules.LoadZone("Europe/Rome")
