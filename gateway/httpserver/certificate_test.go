@@ -18,7 +18,8 @@ import (
 	"aiv/gateway/httpserver"
 )
 
-// TestCertificateIsReloaded replaces and removes the files of a certificate. Each reason why they cannot be read is logged once.
+// TestCertificateIsReloaded replaces and removes the files of a certificate, which are read once a second. Each reason why
+// they cannot be read is logged once.
 func TestCertificateIsReloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -26,20 +27,20 @@ func TestCertificateIsReloaded(t *testing.T) {
 		var log strings.Builder
 		writePair(t, certFile, keyFile, 1)
 		c, err := httpserver.NewCertificate(certFile, keyFile, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
+		must(t, err)
+		serves := func(step string, serial int64) {
+			t.Helper()
+			pair, err := c.Config().GetCertificate(nil)
+			must(t, err)
+			if got := pair.Leaf.SerialNumber.Int64(); got != serial {
+				t.Errorf("%s: certificate %d is served, want %d", step, got, serial)
+			}
 		}
 		check := func(step string, serial int64, lines int) {
 			t.Helper()
 			for range 2 {
 				time.Sleep(1100 * time.Millisecond)
-				pair, err := c.Config().GetCertificate(nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := pair.Leaf.SerialNumber.Int64(); got != serial {
-					t.Errorf("%s: certificate %d is served, want %d", step, got, serial)
-				}
+				serves(step, serial)
 			}
 			if got := strings.Count(log.String(), "serving the previous one"); got != lines {
 				t.Errorf("%s: %d lines are logged, want %d:\n%s", step, got, lines, log.String())
@@ -56,33 +57,10 @@ func TestCertificateIsReloaded(t *testing.T) {
 		must(t, os.WriteFile(certFile, nil, 0o600))
 		check("with an empty certificate", 1, 3)
 		writePair(t, certFile, keyFile, 2)
+		serves("renewed within the second", 1)
 		check("renewed", 2, 3)
 		must(t, os.Remove(keyFile))
 		check("without the key of the second pair", 2, 4)
-	})
-}
-
-// TestCertificateIsReadOnceASecond: a renewed certificate is served a second after the files were read, not before.
-func TestCertificateIsReadOnceASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		certFile, keyFile := filepath.Join(dir, "crt"), filepath.Join(dir, "key")
-		writePair(t, certFile, keyFile, 1)
-		c, err := httpserver.NewCertificate(certFile, keyFile, slog.New(slog.DiscardHandler))
-		must(t, err)
-		writePair(t, certFile, keyFile, 2)
-		serves := func(serial int64) {
-			t.Helper()
-			pair, err := c.Config().GetCertificate(nil)
-			must(t, err)
-			if got := pair.Leaf.SerialNumber.Int64(); got != serial {
-				t.Errorf("certificate %d is served, want %d", got, serial)
-			}
-		}
-		time.Sleep(time.Second)
-		serves(1)
-		time.Sleep(time.Nanosecond)
-		serves(2)
 	})
 }
 

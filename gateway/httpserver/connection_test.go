@@ -18,6 +18,7 @@ import (
 
 	"aiv/gateway/httpserver"
 	"aiv/gateway/telemetry"
+	"aiv/store/storetest"
 )
 
 // TestClientThatReadsNothing: a client that sends requests and never reads loses its connection, whatever the size of
@@ -44,11 +45,12 @@ func TestClientThatReadsNothing(t *testing.T) {
 	}
 }
 
-// TestSlowExchange: a request that waits as long as a worker's claim may, and whose large response is read slowly, gets
-// the whole response.
+// TestSlowExchange: a request whose body has arrived, that waits as long as a worker's claim may, and whose large response
+// is read slowly, gets the whole response.
 func TestSlowExchange(t *testing.T) {
 	const wait, size = 50 * time.Second, 1 << 20
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
 		time.Sleep(wait)
 		if r.Context().Err() != nil {
 			t.Error("the client is taken for gone")
@@ -57,8 +59,8 @@ func TestSlowExchange(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
-		run(t, httpserver.New(h, slog.New(slog.DiscardHandler)), listenOnce(server))
-		_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		serveOn(t, listenOnce(server), h)
+		_, err := io.WriteString(client, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
 		must(t, err)
 		response, err := http.ReadResponse(bufio.NewReader(client), nil)
 		must(t, err)
@@ -75,40 +77,25 @@ func TestSlowExchange(t *testing.T) {
 
 // TestShutdownDoesNotWaitForClientsThatReadNothing: drain bounds the shutdown also when responses cannot be sent.
 func TestShutdownDoesNotWaitForClientsThatReadNothing(t *testing.T) {
-	t.Parallel()
-	l, err := (&net.ListenConfig{Control: smallBuffers}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1<<20)) })
-	const drain = 300 * time.Millisecond
-	go func() { ended <- httpserver.Serve(ctx, httpserver.New(h, slog.New(slog.DiscardHandler)), l, drain) }()
-	dialer := net.Dialer{Control: smallBuffers}
-	for range 20 {
-		c, err := dialer.DialContext(t.Context(), "tcp", l.Addr().String())
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		defer client.Close()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1<<20)) })
+		const drain = 5 * time.Second
+		go func() {
+			ended <- httpserver.Serve(ctx, httpserver.New(h, slog.New(slog.DiscardHandler)), listenOnce(server), drain)
+		}()
+		_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 		must(t, err)
-		defer c.Close()
-		_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		_, err = io.ReadFull(client, make([]byte, 100)) // the response has begun
 		must(t, err)
-		_, err = io.ReadFull(c, make([]byte, 100)) // the response has begun
-		must(t, err)
-	}
-	stop()
-	select {
-	case err := <-ended:
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want that the time to drain was exceeded", err)
+		stop()
+		began := time.Now()
+		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != drain {
+			t.Errorf("after %v: %v, want that the time to drain, %v, was exceeded", time.Since(began), err, drain)
 		}
-	case <-time.After(time.Minute): // the responses alone would end after two
-		t.Error("the shutdown waits for the clients")
-	}
-}
-
-// smallBuffers makes a connection that holds little unread data.
-func smallBuffers(_, _ string, c syscall.RawConn) error {
-	return c.Control(func(fd uintptr) {
-		syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096)
-		syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, 4096)
 	})
 }
 
@@ -150,11 +137,7 @@ func TestListenerBounds(t *testing.T) {
 		}
 	}
 	open[0].Close()
-	for deadline := time.Now().Add(10 * time.Second); !served(dial("127.0.0.3")); {
-		if time.Now().After(deadline) {
-			t.Fatal("no connection is accepted after one was closed")
-		}
-	}
+	storetest.Eventually(t, "a connection is accepted after one was closed", func() bool { return served(dial("127.0.0.3")) })
 	var e telemetry.Exposition
 	l.WriteMetrics(t.Context(), &e)
 	for want, found := range map[string]bool{

@@ -42,9 +42,7 @@ func run(t testing.TB, s *http.Server, l net.Listener) {
 // TestRequestsArriveInPieces sends requests in usual and unusual pieces.
 func TestRequestsArriveInPieces(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l := &halfClosing{Listener: tcp}
 	serveOn(t, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/unread" {
@@ -87,9 +85,7 @@ func TestRequestsArriveInPieces(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn, err := net.Dial("tcp", l.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer conn.Close()
 			conn.SetDeadline(time.Now().Add(15 * time.Second)) // less than a client has to send a request
 			before := l.halfClosed.Load()
@@ -105,9 +101,7 @@ func TestRequestsArriveInPieces(t *testing.T) {
 				}()
 				for _, want := range s.want {
 					response, err := http.ReadResponse(in, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					body, err := io.ReadAll(response.Body)
 					if err != nil || string(body) != want {
 						t.Fatalf("%q, %v; want %q", body, err, want)
@@ -149,28 +143,34 @@ func (c *halfClosingConn) CloseWrite() error {
 	return c.TCPConn.CloseWrite()
 }
 
-// TestSlowClient: connections of clients that send slowly, or nothing, are closed at the timeouts.
+// TestSlowClient: connections of clients that send slowly, or nothing, are closed at the timeouts, whether the handler
+// reads the body or not.
 func TestSlowClient(t *testing.T) {
+	reads := func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }
+	ignores := func(http.ResponseWriter, *http.Request) {}
+	const halfABody = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n1234"
 	for _, c := range []struct {
 		name, sent string
+		handler    http.HandlerFunc
 		want       time.Duration
 	}{
-		{"nothing", "", 20 * time.Second},
-		{"half a header", "GET / HTTP/1.1\r\nHo", 20 * time.Second},
-		{"half a body", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n1234", 20 * time.Second},
-		{"one request", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 2 * time.Minute},
-		{"one with a body", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n1234", 2 * time.Minute},
-		{"one and a half", "GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT", 20 * time.Second},
+		{"nothing", "", reads, 20 * time.Second},
+		{"half a header", "GET / HTTP/1.1\r\nHo", reads, 20 * time.Second},
+		{"half a body", halfABody, reads, 20 * time.Second},
+		{"half a body that is not read", halfABody, ignores, 20 * time.Second},
+		{"half a chunked body", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{", reads, 20 * time.Second},
+		{"one request", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", reads, 2 * time.Minute},
+		{"one with a body", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n1234", reads, 2 * time.Minute},
+		{"one and a half", "GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT", reads, 20 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, server := net.Pipe()
-				h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
-				run(t, httpserver.New(h, slog.New(slog.DiscardHandler)), listenOnce(server))
+				serveOn(t, listenOnce(server), c.handler)
 				began := time.Now()
 				go io.WriteString(client, c.sent)
 				io.Copy(io.Discard, client)
-				if took := time.Since(began); took != c.want {
+				if took := time.Since(began).Truncate(time.Second); took != c.want {
 					t.Errorf("the connection was closed after %v, want %v", took, c.want)
 				}
 			})

@@ -53,7 +53,7 @@ INSERT INTO questions (id, text, language, country, topic, tags, status)
   SELECT 'q' || n, 'Question "' || n || '"?', 'it', 'IT', 'topic', '{}', 'active' FROM generate_series(1, 100) n`)
 	s.admin = &auth.Admin{Pool: s.pool, Actor: "test"}
 	s.token = s.worker(t)
-	log := slog.New(slog.NewTextHandler(testLog{t}, nil))
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	s.jobs = jobs.New(jobs.Config{Pool: s.pool, Timeout: 20 * time.Second, MaxWaiting: 1000, Log: log})
 	t.Cleanup(s.jobs.Stop)
 	s.server = httptest.NewUnstartedServer(nil)
@@ -62,13 +62,6 @@ INSERT INTO questions (id, text, language, country, topic, tags, status)
 	s.server.Start()
 	t.Cleanup(s.server.Close)
 	return s
-}
-
-type testLog struct{ t testing.TB }
-
-func (l testLog) Write(b []byte) (int, error) {
-	l.t.Logf("%s", b)
-	return len(b), nil
 }
 
 func (s *site) exec(t testing.TB, sql string, args ...any) {

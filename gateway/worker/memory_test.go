@@ -85,42 +85,40 @@ func TestBodyIsNotReceivedInVain(t *testing.T) {
 	}
 }
 
-// TestSmallBodies: small bodies are read when memory is exhausted, with and without an announced length.
-func TestSmallBodies(t *testing.T) {
-	for _, size := range []int{0, 1, 4095, 4096, 5000, 12_000} {
+// TestSmallRequests: small bodies are read even if no memory is left, with and without an announced length.
+func TestSmallRequests(t *testing.T) {
+	for _, body := range []string{
+		`0`, `{}`, `"` + strings.Repeat("x", 4093) + `"`, `"` + strings.Repeat("x", 4094) + `"`, `"` + strings.Repeat("x", 12_000) + `"`,
+		`{"limit":100,"lease_seconds":60,"providers":null,"wait_seconds":20}`,
+		`{"lease_seconds":60,"jobs":[` + strings.Repeat(`{"id":"job_0","attempt":1},`, 24) + `{"id":"job_0","attempt":1}]}`,
+	} {
 		for _, announced := range []bool{true, false} {
-			body := strings.Repeat("x", size)
-			request := httptest.NewRequest("POST", "/", strings.NewReader(body))
+			x := newExchange(body)
 			if !announced {
-				request.ContentLength = -1
+				x.request.ContentLength = -1
 			}
-			b := &budget{counted: 2}
-			r := &bodyReader{x: &exchange{request: request}, memory: b}
-			if err := r.receive(); err != nil {
-				t.Errorf("%d bytes, announced %v: %v", size, announced, err)
-			} else if text, err := r.text(); err != nil || text != body {
-				t.Errorf("%d bytes, announced %v: got %d, %v", size, announced, len(text), err)
+			h := &Handler{memory: budget{counted: 2}}
+			v, err := h.readJSON(x)
+			if err != nil || x.reserved == 0 || v.Kind == strictjson.KindString && len(v.Text) != len(body)-2 {
+				t.Errorf("%.40s… (%d bytes, announced %v): %v, with %d bytes reserved", body, len(body), announced, err, x.reserved)
 			}
-			r.free()
 		}
 	}
 }
 
-// TestSmallRequests: bodies with few values are read even if no memory is left.
-func TestSmallRequests(t *testing.T) {
-	for _, body := range []string{
-		`{}`,
-		`{"limit":100,"lease_seconds":60,"providers":null,"wait_seconds":20}`,
-		`{"lease_seconds":60,"jobs":[` + strings.Repeat(`{"id":"job_0","attempt":1},`, 24) + `{"id":"job_0","attempt":1}]}`,
-	} {
-		request := httptest.NewRequest("POST", "/", strings.NewReader(body))
-		request.Header.Set("Content-Type", "application/json")
-		h := &Handler{memory: budget{counted: 2}}
-		x := &exchange{ResponseWriter: httptest.NewRecorder(), request: request}
-		if _, err := h.readJSON(x); err != nil || x.reserved == 0 {
-			t.Errorf("%.40s… (%d bytes): %v, with %d bytes reserved", body, len(body), err, x.reserved)
-		}
+// TestManyValues: a body is rejected if its values need more memory than others leave.
+func TestManyValues(t *testing.T) {
+	h := &Handler{memory: budget{free: forMedium, counted: 1}}
+	if _, err := h.readJSON(newExchange("[" + strings.Repeat("0,", 40_000) + "0]")); err != batch.ErrOverloaded {
+		t.Errorf("got %v, want %v", err, batch.ErrOverloaded)
 	}
+}
+
+// newExchange returns an exchange of a body of JSON.
+func newExchange(body string) *exchange {
+	x := &exchange{ResponseWriter: httptest.NewRecorder(), request: httptest.NewRequest("POST", "/", strings.NewReader(body))}
+	x.request.Header.Set("Content-Type", "application/json")
+	return x
 }
 
 // TestSlowTransfersEnd: when memory is short, transfers that take longer than maxTransfer are ended, small and recent

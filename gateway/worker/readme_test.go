@@ -30,25 +30,21 @@ func TestReadmeRequestsAreAccepted(t *testing.T) {
 	if len(blocks) != 4 {
 		t.Fatalf("%d blocks of JSON, want 4: a claim, a job, a heartbeat, settlements", len(blocks))
 	}
-	claim, err := strictjson.Parse(blocks[0], jsonLimits)
-	if err != nil {
-		t.Fatal(err)
+	parse := func(text string) strictjson.Value {
+		v, err := strictjson.Parse(text, jsonLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
 	}
-	if _, faults := readClaim(claim, nil); len(faults) > 0 {
+	if _, faults := readClaim(parse(blocks[0]), nil); len(faults) > 0 {
 		t.Errorf("the claim: %v", faults)
 	}
 
 	now := time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC)
 	job := jobs.Job{Key: jobs.Key{Account: store.NewID(), Run: store.NewID(), Ordinal: 1}, Question: &jobs.Question{}, Parameters: &jobs.RunParameters{}}
-	var response struct{ Jobs []any }
-	var example any
-	if err := json.Unmarshal(appendJobs(nil, []jobs.Job{job}), &response); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(blocks[1]), &example); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(members(response.Jobs[0]), members(example)); diff != "" {
+	response := parse(string(appendJobs(nil, []jobs.Job{job})))
+	if diff := cmp.Diff(members(&response.Member("jobs").Items[0]), members(new(parse(blocks[1])))); diff != "" {
 		t.Errorf("members of a job (-program +README.md):\n%s", diff)
 	}
 
@@ -60,11 +56,7 @@ func TestReadmeRequestsAreAccepted(t *testing.T) {
 		}
 		settlements = append(settlements, strings.Replace(string(one), "job_…", "job_"+strconv.Itoa(len(settlements)), 1))
 	}
-	body, err := strictjson.Parse(`{"jobs":[`+strings.Join(settlements, ",")+`]}`, jsonLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, read, faults := readSettlements(body, now)
+	_, read, faults := readSettlements(parse(`{"jobs":[`+strings.Join(settlements, ",")+`]}`), now)
 	if len(faults) > 0 {
 		t.Errorf("the settlements: %v", faults)
 	}
@@ -78,12 +70,12 @@ func TestReadmeRequestsAreAccepted(t *testing.T) {
 }
 
 // members returns the paths of the members of an object.
-func members(v any) (paths []string) {
-	object, _ := v.(map[string]any)
-	for name, value := range object {
-		paths = append(paths, name)
-		for _, inner := range members(value) {
-			paths = append(paths, name+"/"+inner)
+func members(v *strictjson.Value) (paths []string) {
+	for i := range v.Members {
+		m := &v.Members[i]
+		paths = append(paths, m.Name)
+		for _, inner := range members(&m.Value) {
+			paths = append(paths, m.Name+"/"+inner)
 		}
 	}
 	slices.Sort(paths)
