@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"aiv/runs/answers"
 )
@@ -14,7 +13,7 @@ func TestAnswerCharacters(t *testing.T) {
 	for _, character := range []string{"x", "è", "日", "😀", "\n"} {
 		for _, length := range []int{0, 1, 5, 6, 600} {
 			for _, chars := range []int{-1, 0, 5, 600} {
-				text := strings.Repeat(character, length)
+				text, cut := strings.Repeat(character, length), chars >= 0 && length > chars
 				var got struct {
 					Text       string
 					Truncated  bool `json:"text_truncated"`
@@ -23,13 +22,12 @@ func TestAnswerCharacters(t *testing.T) {
 				if err := json.Unmarshal(appendAnswer(nil, &answers.Answer{Text: text}, chars), &got); err != nil {
 					t.Fatal(err)
 				}
-				cut := chars >= 0 && length > chars
 				want := text
 				if cut {
 					want = strings.Repeat(character, chars)
 				}
-				if got.Text != want || got.Truncated != cut || cut && got.Characters != length || !utf8.ValidString(got.Text) {
-					t.Errorf("%d times %q cut to %d: %q, %v, %d", length, character, chars, got.Text, got.Truncated, got.Characters)
+				if got.Text != want || got.Truncated != cut || cut && got.Characters != length {
+					t.Errorf("%d times %q cut to %d: %+v", length, character, chars, got)
 				}
 			}
 		}

@@ -44,8 +44,8 @@ func TestShareIsBounded(t *testing.T) {
 	}
 }
 
-// TestLargestBody: the largest body is read, into memory that counts, and a larger one is not, whether or not its length
-// is announced and its end is read with its last bytes.
+// TestLargestBody: the largest body is read, into memory that counts, and a larger one is not, whether or not its
+// length is announced and its end is read with its last bytes.
 func TestLargestBody(t *testing.T) {
 	t.Parallel()
 	g := New(Config{})

@@ -213,8 +213,8 @@ func (p *tab) isFaultless(where, script string) {
 // keepsSecret checks that a key is in no place that outlives the page or is visible.
 func (p *tab) keepsSecret(key string) {
 	p.t.Helper()
-	kept := p.text(`JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie, location.href,
-		history.state]) + document.documentElement.outerHTML`)
+	kept := p.text(`JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie,
+		location.href, history.state]) + document.documentElement.outerHTML`)
 	if strings.Contains(kept, key) {
 		p.t.Error("the key is in the page, its address or its storage")
 	}
@@ -270,6 +270,34 @@ func (p *tab) open(address string) {
 	case <-p.ctx.Done():
 		p.t.Fatalf("%s was not loaded in time", address)
 	}
+}
+
+// openAnew loads a page from the server, also if only the fragment of its address is new.
+func (p *tab) openAnew(address string) {
+	p.t.Helper()
+	p.open("about:blank")
+	p.open(address)
+}
+
+// load loads a page anew and waits for its script.
+func (p *tab) load(address string) {
+	p.t.Helper()
+	p.openAnew(address)
+	p.until(`document.body.classList.contains("scripted")`)
+}
+
+// requestsOf returns how many requests a script sends.
+func (p *tab) requestsOf(script string) (n int) {
+	p.t.Helper()
+	p.eval(`(() => {
+		const real = window.fetch;
+		let n = 0;
+		window.fetch = (request) => { n++; return real(request); };
+		`+script+`
+		window.fetch = real;
+		return n;
+	})()`, &n)
+	return n
 }
 
 // size sets the size of the window and the preferred color scheme.

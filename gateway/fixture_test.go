@@ -229,8 +229,8 @@ func serve(t testing.TB, g *gateway.Gateway, keys map[string]string) *target {
 	}}
 }
 
-const smallRun = `{"model_ids":["golden/all"],"question_ids":["golden-q1"],"repetitions":1,"measurement_type":"grounded",` +
-	`"locale":"it-IT","country":"IT","language":"it"}`
+const smallRun = `{"model_ids":["golden/all"],"question_ids":["golden-q1"],"repetitions":1,` +
+	`"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}`
 
 // ask sends a request to the gateway in-process.
 func ask(g http.Handler, key, method, address, body string) *httptest.ResponseRecorder {

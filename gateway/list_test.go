@@ -50,7 +50,8 @@ func TestParametersAreBounded(t *testing.T) {
 		withPath, err := readQuery(httptest.NewRequest(http.MethodGet, Base+"?path=/v1/me&"+query, nil))
 		if err != nil || plain.tooMany != tooMany || !withPath.tooMany ||
 			len(plain.params) > request.MaxParameters+1 || len(withPath.params) > request.MaxParameters+1 {
-			t.Errorf("%d parameters: %d and %d are read, too many: %v", n, len(plain.params), len(withPath.params), plain.tooMany)
+			t.Errorf("%d parameters: %d and %d are read, too many: %v",
+				n, len(plain.params), len(withPath.params), plain.tooMany)
 		}
 	}
 	w := httptest.NewRecorder()

@@ -21,7 +21,7 @@ func TestMetricsJSON(t *testing.T) {
 		for _, name := range []string{"<&>", `A "B"`} {
 			brand := &brands.Brand{ID: store.NewID(), Name: name, Kind: brands.Competitor}
 			m.Rows = append(m.Rows, visibility.Row{Group: group, Brand: brand})
-			want = append(want, fmt.Sprintf(`{"group":{"topic":%q,"branded":%s},"brand_id":"%s","brand_name":%q,"kind":"competitor",`,
+			want = append(want, fmt.Sprintf(`{"group":{"topic":%q,"branded":%s},"brand_id":"%s","brand_name":%q,`,
 				group[0], group[1], brand.ID.Text("brand"), name))
 		}
 	}

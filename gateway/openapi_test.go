@@ -79,7 +79,8 @@ var beyondParameters = regexp.MustCompile(`{"parameter":("cursor"|"time_zone"|"\
 func (d schemaDocument) checkOutside(t *testing.T, where string, g *filled, a answer) {
 	t.Helper()
 	path := strings.TrimPrefix(g.request.URL.Path, gateway.Base)
-	isReference := path == "/openapi.json" || path == "/llms.txt" || strings.HasPrefix(path, "/docs") || strings.HasPrefix(path, "/report")
+	isReference := path == "/openapi.json" || path == "/llms.txt" ||
+		strings.HasPrefix(path, "/docs") || strings.HasPrefix(path, "/report")
 	switch isWorkers := strings.HasPrefix(path, "/worker/"); {
 	case isReference, isWorkers && a.status < 300:
 	case path == "/mcp":

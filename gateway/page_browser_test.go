@@ -30,8 +30,7 @@ func TestPageInABrowser(t *testing.T) {
 	origin, page := pageAddress(t, at)
 	p := newTab(t)
 	p.size(1280, 900, "light")
-	p.open(page)
-	p.until(`document.body.classList.contains("scripted")`)
+	p.load(page)
 
 	p.run(t, "is well formed", func(t *testing.T) {
 		p.isFaultless("the page", pageFaults)
@@ -50,8 +49,7 @@ func TestPageInABrowser(t *testing.T) {
 		})
 	})
 	p.run(t, "works with the keyboard", func(t *testing.T) {
-		p.open(page) // the focus is at the start again
-		p.until(`document.body.classList.contains("scripted")`)
+		p.load(page) // the focus is at the start again
 		consoleByKeyboard(t, p, f.keys["full"])
 		p.isFaultless("the page", pageFaults)
 	})
@@ -61,7 +59,8 @@ func TestPageInABrowser(t *testing.T) {
 		p.until(`!document.getElementById("overview").hidden`)
 		// The account has the run of the insights and the run created above, with one job each.
 		p.shows("the bar", `document.querySelector("#jobs .bar").getAttribute("aria-label")`, "jobs: 2 queued")
-		p.shows("alerts", `document.querySelector("#alerts-by-severity .legend").textContent`, "critical 1high 0medium 0low 0")
+		p.shows("alerts", `document.querySelector("#alerts-by-severity .legend").textContent`,
+			"critical 1high 0medium 0low 0")
 		hasContrast(p)
 	})
 	p.run(t, "shows results and cancels", func(t *testing.T) { resultsInPage(t, p, at) })
@@ -83,10 +82,10 @@ func TestPageInABrowser(t *testing.T) {
 	})
 	p.run(t, "is readable without JavaScript", func(t *testing.T) {
 		p.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
-		p.open("about:blank") // otherwise the browser would only scroll
-		p.open(page + "#overloaded")
+		p.openAnew(page + "#overloaded")
 		const shown = `document.body.innerText`
-		p.showsPart("the document", shown, "Idempotent-Replayed", "too_many_jobs", `curl "$BASE?path=/v1/me"`, "The console needs JavaScript")
+		p.showsPart("the document", shown,
+			"Idempotent-Replayed", "too_many_jobs", `curl "$BASE?path=/v1/me"`, "The console needs JavaScript")
 		if strings.Contains(p.text(shown), "Use ids of your account") {
 			t.Error("the document shows the console, which needs JavaScript")
 		}
@@ -101,8 +100,8 @@ func consoleByKeyboard(t *testing.T, p *tab, key string) {
 	p.shows("Tab first moves the focus to", `document.activeElement.textContent`, "Skip to the content")
 	p.tabTo("#createRun-curl")
 	p.press("ArrowRight")
-	p.shows("the sample after ArrowRight", `[...document.querySelectorAll("#createRun .samples pre")].filter((e) => e.offsetHeight)`+
-		`.map((e) => e.className).join()`, "go")
+	p.shows("the sample after ArrowRight", `[...document.querySelectorAll("#createRun .samples pre")]
+		.filter((e) => e.offsetHeight).map((e) => e.className).join()`, "go")
 	p.tabTo("#createRun .try")
 	p.press("Enter")
 	p.until(`document.activeElement.id === "key"`) // no key was entered
@@ -184,8 +183,9 @@ func resultsInPage(t *testing.T, p *tab, at *target) {
 		item+`.querySelector(".bar").getAttribute("aria-label")`, "jobs: 2 running, 2 queued")
 	p.shows("after loading the runs, the focus is on", `document.activeElement.id`, "load")
 	settleTwo(t, at, n,
-		`"outcome":"completed","answer":{"text":`+quote(answer)+`,"citations":[{"url":"https://www.example.org/a","title":"<b>A</b>"},`+
-			`{"url":"http://example.com/b","title":null}],"search_queries":["scarpe"],"model_version":null,"answered_at":"2026-01-02T03:04:05Z"}`,
+		`"outcome":"completed","answer":{"text":`+quote(answer)+`,"search_queries":["scarpe"],"model_version":null,`+
+			`"citations":[{"url":"https://www.example.org/a","title":"<b>A</b>"},{"url":"http://example.com/b","title":null}],`+
+			`"answered_at":"2026-01-02T03:04:05Z"}`,
 		`"outcome":"failed","error":{"code":"content_refused","message":"<i>no</i>"}`)
 	p.until(item + `.querySelector(".bar").getAttribute("aria-label") === "jobs: 1 completed, 2 queued, 1 failed"`) // without a press
 	p.eval(item+`.querySelector("summary").click()`, nil)
@@ -220,7 +220,8 @@ func webhooksInPage(t *testing.T, p *tab) {
 	p.until(`document.getElementById("webhooks-state").textContent === "The account has no webhooks."`)
 	p.tabTo("#webhook-url")
 	p.type_("https://page.golden.invalid/hook?a=<b>")
-	p.answerNext("POST", rejected(400, `{ title: "Bad", detail: "No.", errors: [{ pointer: "#/body/url", detail: "must differ" }] }`))
+	p.answerNext("POST", rejected(400,
+		`{ title: "Bad", detail: "No.", errors: [{ pointer: "#/body/url", detail: "must differ" }] }`))
 	p.press("Enter")
 	p.until(`document.getElementById("webhooks-state").textContent === "Bad. No. #/body/url: must differ."`)
 	p.answerNext("GET", disconnected)
@@ -237,18 +238,9 @@ func webhooksInPage(t *testing.T, p *tab) {
 		window.timers = [];
 		window.setTimeout = (f, ms) => ms === 2000 ? timers.push(f) : real(f, ms);
 	})()`, nil)
-	var tests int // of two presses
-	p.eval(`(() => {
-		const real = window.fetch, test = `+item+`.querySelector("button");
-		let tests = 0;
-		window.fetch = (request) => { tests++; return real(request); };
-		test.click();
-		test.click();
-		window.fetch = real;
-		return tests;
-	})()`, &tests)
-	if tests != 1 {
-		t.Errorf("two presses send %d tests", tests)
+	press := item + `.querySelector("button").click();`
+	if n := p.requestsOf(press + press); n != 1 {
+		t.Errorf("two presses send %d tests", n)
 	}
 	p.until(item + `.querySelector("details").open && ` + item + `.querySelector("details strong")?.textContent === "pending"`)
 	p.showsPart("the delivery shown",
@@ -267,17 +259,7 @@ func webhooksInPage(t *testing.T, p *tab) {
 	})()`, nil)
 	p.eval(item+`.querySelector("details").open = true`, nil)
 	p.until(`timers.length === 1`)
-	var closed int // the requests of a closed list
-	p.eval(`(() => {
-		const real = window.fetch;
-		let closed = 0;
-		`+item+`.querySelector("details").open = false;
-		window.fetch = (request) => { closed++; return real(request); };
-		timers.shift()();
-		window.fetch = real;
-		return closed;
-	})()`, &closed)
-	if closed != 0 {
+	if n := p.requestsOf(item + `.querySelector("details").open = false; timers.shift()();`); n != 0 {
 		t.Error("the deliveries of a closed list are read again")
 	}
 	p.answerNext("GET", rejected(403, `{ title: "Forbidden", detail: "No." }`)) // the key may not read the webhooks

@@ -80,8 +80,7 @@ func TestReportInABrowser(t *testing.T) {
 	p := newTab(t)
 	p.size(1280, 900, "light")
 	page := base + "/report"
-	p.open(page)
-	p.until(`document.body.classList.contains("scripted")`)
+	p.load(page)
 	p.eval(record, nil)
 	p.t = t
 
@@ -158,9 +157,7 @@ func TestReportInABrowser(t *testing.T) {
 		}
 	})
 	p.run(t, "works with the keyboard", func(t *testing.T) {
-		p.open("about:blank")
-		p.open(page + "#weeks=26&branded=false&x=1&country=it")
-		p.until(`document.body.classList.contains("scripted")`)
+		p.load(page + "#weeks=26&branded=false&x=1&country=it")
 		p.shows("the fragment selects",
 			`["weeks", "branded", "country"].map((id) => document.getElementById(id).value).join()`, "26,false,")
 		p.press("Tab")
@@ -179,34 +176,30 @@ func TestReportInABrowser(t *testing.T) {
 		p.until(`document.querySelector("#sources .request")?.textContent.includes("gap=true")`)
 		p.shows("after Gaps only, the focus is on", `document.activeElement.id`, "gap")
 	})
-	p.run(t, "shows each state", func(t *testing.T) {
-		reportStates(t, p, page, key)
-	})
+	p.run(t, "shows each state", func(t *testing.T) { reportStates(t, p, page, key) })
 	p.run(t, "says that it needs JavaScript", func(t *testing.T) {
 		p.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
-		p.open("about:blank")
-		p.open(page)
+		p.openAnew(page)
 		if got := p.text(`document.body.innerText`); !strings.Contains(got, "This page needs JavaScript.") || strings.Contains(got, "API key") {
 			t.Errorf("without JavaScript: %q", got)
 		}
 		p.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": false}, nil)
-		p.open("about:blank")
-		p.open(page)
-		p.until(`document.body.classList.contains("scripted")`)
+		p.load(page)
 		loadReport(p, key)
 	})
 	p.run(t, "keeps the key to itself", func(t *testing.T) {
 		p.keepsSecret(key)
 		p.eval(`location.hash = ""`, nil)
-		p.open("about:blank")
-		p.open(page + "#key=" + key)
+		p.openAnew(page + "#key=" + key)
 		if got := p.text(`location.href`); strings.Contains(got, "aiv_live_") {
 			t.Errorf("the address is %s", got)
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, r := range p.requests {
-			if !strings.HasPrefix(r, origin+"/external-api-v1/") && !strings.HasPrefix(r, "about:blank") && !strings.HasPrefix(r, "data:") { // the icon of date fields
+			// The icon of date fields is data.
+			isOurs := strings.HasPrefix(r, origin+"/external-api-v1/")
+			if !isOurs && !strings.HasPrefix(r, "about:blank") && !strings.HasPrefix(r, "data:") {
 				t.Errorf("the page requested %s", r)
 			}
 		}
@@ -222,9 +215,7 @@ func TestReportInABrowser(t *testing.T) {
 func reportStates(t *testing.T, p *tab, page, key string) {
 	t.Helper()
 	start := func(change string) {
-		p.open("about:blank")
-		p.open(page)
-		p.until(`document.body.classList.contains("scripted")`)
+		p.load(page)
 		p.eval(record, nil)
 		p.eval(`window.json = (value, status = 200, headers = {}) => new Response(JSON.stringify(value), { status, headers })`, nil)
 		p.eval(`window.change = `+change, nil)
@@ -233,7 +224,7 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 		p.press("Enter")
 	}
 	state := func(id string) string {
-		return `(() => { const s = document.getElementById(` + quote(id) + `); return s.dataset.state + ": " + s.querySelector(".state").textContent; })()`
+		return `((s) => s.dataset.state + ": " + s.querySelector(".state").textContent)(document.getElementById(` + quote(id) + `))`
 	}
 	problem := `{ title: "Bad", detail: "No.", code: "internal_error", request_id: "req_1", errors: [{ parameter: "from", detail: "must differ" }] }`
 
@@ -294,14 +285,11 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 		document.getElementById("load").click();
 	})()`, nil)
 	p.until(`document.querySelector('#by-model [data-model="lost"]') && document.getElementById("load").ariaDisabled === "false"`)
-	lost := p.text(`(() => {
+	p.shows("a model without counted answers", `(() => {
 		const marks = [...document.querySelectorAll('#by-model [data-model="lost"]')];
 		const drawn = marks.filter((m) => !m.classList.contains("none") || m.querySelector(".interval") || !m.textContent.includes("– no answers"));
 		return (marks.length > 1) + " " + drawn.length + " " + document.querySelector("#by-model tbody tr:last-child").textContent.includes("0 of 0");
-	})()`)
-	if lost != "true 0 true" {
-		t.Errorf("a model without counted answers: %s", lost)
-	}
+	})()`, "true 0 true")
 
 	// Texts of third parties are text, whatever they contain, and do not widen the page.
 	hostile := `<img src=x onerror=alert(1)>` + strings.Repeat("x", 480) + "\u202e"
@@ -319,9 +307,8 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 		document.getElementById("load").click();
 	})()`, nil)
 	p.until(`document.querySelector("#alerts h3")?.textContent.startsWith("<img") && document.getElementById("load").ariaDisabled === "false"`)
-	if got := p.text(`String(document.querySelectorAll("main img").length + document.querySelectorAll("#sources td a, #sources th a").length)`); got != "0" {
-		t.Errorf("%s elements were made from texts", got)
-	}
+	p.shows("elements made from texts",
+		`String(document.querySelectorAll("main img, #sources td a, #sources th a").length)`, "0")
 	p.inEachWindow([]int{320, 768, 1280}, func(where string) { p.isFaultless("hostile texts, "+where, fitsReport) })
 
 	// Another key drops the figures.

@@ -53,8 +53,8 @@ func TestListPlansReadLittle(t *testing.T) {
 	for path, filters := range map[string][]string{
 		"/v1/runs": {"", "status=completed", "status=failed", "status=failed,canceled",
 			"status=queued,running,completed,partial,failed", "country=IT", "country=FR", "measurement_type=grounded",
-			"measurement_type=none", "model_id=golden/all", "model_id=golden/italian", "created_to=" + deep, "created_from=" + deep,
-			"status=failed&created_to=" + deep, "model_id=golden/all&created_to=" + deep},
+			"measurement_type=none", "model_id=golden/all", "model_id=golden/italian",
+			"created_to=" + deep, "created_from=" + deep, "status=failed&created_to=" + deep, "model_id=golden/all&created_to=" + deep},
 		results: {"", "status=queued", "status=running", "status=completed", "status=failed", "status=canceled",
 			"status=running,failed", "status=queued,completed", "model_id=golden/all&status=running", "question_id=golden-q2",
 			"question_id=golden-q2&status=failed", "model_id=golden/all&question_id=golden-q1", "model_id=golden/none"},
@@ -82,8 +82,8 @@ func TestListPlansReadLittle(t *testing.T) {
 	}
 	// Of two filters that match many rows each, the rows of one are counted up to 1,001, and at most those are read.
 	for path, filters := range map[string][]string{
-		"/v1/runs": {"model_id=golden/all&status=queued", "model_id=golden/all&status=failed", "model_id=golden/all&country=FR",
-			"model_id=golden/italian&status=completed", "country=IT&status=queued,running", "country=IT&measurement_type=none",
+		"/v1/runs": {"model_id=golden/all&status=queued", "model_id=golden/all&status=failed",
+			"model_id=golden/all&country=FR", "model_id=golden/italian&status=completed", "country=IT&status=queued,running", "country=IT&measurement_type=none",
 			"status=completed&measurement_type=none", "model_id=golden/all&status=completed&country=IT"},
 		"/v1/recommendations":   {"type=common&status=done", "category=on_page&priority=high", "type=common&" + noRun},
 		"/v1/alerts":            {"type=visibility_drop&status=resolved", "status=open&severity=critical"},
@@ -205,7 +205,8 @@ func (f *fixture) fillResults(t testing.TB) store.ID {
 			SELECT $1, $2, n, 1, true, now(), now(), CASE WHEN n % 500 = 0 THEN NULL ELSE '{}' END,
 				CASE WHEN n % 500 = 0 THEN 'failed' END, CASE WHEN n % 500 = 0 THEN '' END
 			FROM generate_series(6, $3::integer - 5) n`, account, run, manyRows)
-		exec(`INSERT INTO job_leases VALUES ($1, $2, 1, 5, 'ready', now(), 'held', 1, 0, now() + interval '1 hour', now(), $2)`, account, run)
+		exec(`INSERT INTO job_leases
+			VALUES ($1, $2, 1, 5, 'ready', now(), 'held', 1, 0, now() + interval '1 hour', now(), $2)`, account, run)
 	}
 	return run
 }

@@ -39,8 +39,8 @@ type runJobs struct {
 	Canceled  int `json:"canceled"`
 }
 
-// appendRun appends a run as JSON: the response of GET /v1/runs/{id} and an item of GET /v1/runs. TestAppendedIsTheWireType compares
-// it with encoding/json.
+// appendRun appends a run as JSON: the response of GET /v1/runs/{id} and an item of GET /v1/runs.
+// TestAppendedIsTheWireType compares it with encoding/json.
 func appendRun(b []byte, r *runs.Run) []byte {
 	b = append(b, '{')
 	b = wire.ID(b, "id", "run", r.ID)

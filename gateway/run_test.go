@@ -49,7 +49,8 @@ func TestAppendedIsTheWireType(t *testing.T) {
 		case 1:
 			a := &answers.Answer{Text: text(), SearchQueries: texts(i), AnsweredAt: at(), Truncated: i%2 == 0}
 			for n := range i % 5 {
-				a.Citations = append(a.Citations, answers.Citation{Position: n + 1, URL: text(), Domain: text(), Title: a.ModelVersion})
+				citation := answers.Citation{Position: n + 1, URL: text(), Domain: text(), Title: a.ModelVersion}
+				a.Citations = append(a.Citations, citation)
 				a.ModelVersion = new(text())
 			}
 			if i%4 == 0 {

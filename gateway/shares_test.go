@@ -11,8 +11,8 @@ import (
 	"aiv/store"
 )
 
-// TestFullAccount: an account that has as much memory for bodies, as many runs being created or as many pages being sent
-// as it may have is rejected; others are served.
+// TestFullAccount: an account that has as much memory for bodies, as many runs being created or as many pages being
+// sent as it may have is rejected; others are served.
 func TestFullAccount(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -89,7 +89,8 @@ func TestNoRouteShowsOtherAccounts(t *testing.T) {
 			}
 		})
 	}
-	for _, address := range []string{"/v1/runs", "/v1/alerts", "/v1/recommendations", "/v1/catalog/questions", "/v1/brands"} {
+	for _, list := range []string{"runs", "alerts", "recommendations", "catalog/questions", "brands"} {
+		address := "/v1/" + list
 		w := ask(g, mine, "GET", address+"?limit=200", "")
 		for _, hidden := range []string{
 			theirRun.ID, theirBrand.ID, "golden-q4", "Another account's", f.accounts[account].Text("acct"),

@@ -18,8 +18,8 @@ import (
 	"aiv/gateway/httpserver"
 )
 
-// TestCertificateIsReloaded replaces and removes the files of a certificate, which are read once a second. Each reason why
-// they cannot be read is logged once.
+// TestCertificateIsReloaded replaces and removes the files of a certificate, which are read once a second. Each reason
+// why they cannot be read is logged once.
 func TestCertificateIsReloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -149,6 +149,7 @@ func TestSlowClient(t *testing.T) {
 	reads := func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }
 	ignores := func(http.ResponseWriter, *http.Request) {}
 	const halfABody = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n1234"
+	const chunk = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{"
 	for _, c := range []struct {
 		name, sent string
 		handler    http.HandlerFunc
@@ -158,7 +159,7 @@ func TestSlowClient(t *testing.T) {
 		{"half a header", "GET / HTTP/1.1\r\nHo", reads, 20 * time.Second},
 		{"half a body", halfABody, reads, 20 * time.Second},
 		{"half a body that is not read", halfABody, ignores, 20 * time.Second},
-		{"half a chunked body", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{", reads, 20 * time.Second},
+		{"half a chunked body", chunk, reads, 20 * time.Second},
 		{"one request", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", reads, 2 * time.Minute},
 		{"one with a body", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n1234", reads, 2 * time.Minute},
 		{"one and a half", "GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT", reads, 20 * time.Second},

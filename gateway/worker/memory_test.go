@@ -87,8 +87,9 @@ func TestBodyIsNotReceivedInVain(t *testing.T) {
 
 // TestSmallRequests: small bodies are read even if no memory is left, with and without an announced length.
 func TestSmallRequests(t *testing.T) {
+	text := func(length int) string { return `"` + strings.Repeat("x", length-2) + `"` }
 	for _, body := range []string{
-		`0`, `{}`, `"` + strings.Repeat("x", 4093) + `"`, `"` + strings.Repeat("x", 4094) + `"`, `"` + strings.Repeat("x", 12_000) + `"`,
+		`0`, `{}`, text(4095), text(4096), text(12_000),
 		`{"limit":100,"lease_seconds":60,"providers":null,"wait_seconds":20}`,
 		`{"lease_seconds":60,"jobs":[` + strings.Repeat(`{"id":"job_0","attempt":1},`, 24) + `{"id":"job_0","attempt":1}]}`,
 	} {
@@ -116,9 +117,9 @@ func TestManyValues(t *testing.T) {
 
 // newExchange returns an exchange of a body of JSON.
 func newExchange(body string) *exchange {
-	x := &exchange{ResponseWriter: httptest.NewRecorder(), request: httptest.NewRequest("POST", "/", strings.NewReader(body))}
-	x.request.Header.Set("Content-Type", "application/json")
-	return x
+	r := httptest.NewRequest("POST", "/", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	return &exchange{ResponseWriter: httptest.NewRecorder(), request: r}
 }
 
 // TestSlowTransfersEnd: when memory is short, transfers that take longer than maxTransfer are ended, small and recent

@@ -220,8 +220,8 @@ func TestRefusedBeforeTheBodyIsRead(t *testing.T) {
 		{"POST", "/worker/v1/claim", "{}", []string{auth, "Basic x"}, 401, "missing_credentials"},
 		{"POST", "/worker/v1/claim", "{}", []string{auth, "Bearer aiv_work_x"}, 401, "invalid_api_key"},
 		{"POST", "/worker/v1/claim", "{}", []string{auth, "Bearer " + old}, 401, "invalid_api_key"},
-		{"POST", "/worker/v1/heartbeat", "{}", []string{auth, "Bearer " + old, plain, "application/json"}, 401, "invalid_api_key"},
-		{"POST", "/worker/v1/settle?x=1", "{", []string{auth, "Bearer " + old, plain, "application/json"}, 401, "invalid_api_key"},
+		{"POST", "/worker/v1/heartbeat", "{}", []string{auth, "Bearer " + old}, 401, "invalid_api_key"},
+		{"POST", "/worker/v1/settle?x=1", "{", []string{auth, "Bearer " + old}, 401, "invalid_api_key"},
 		{"POST", "/worker/v1/claim", "{}", []string{auth, "Bearer " + s.token, auth, "Bearer " + s.token}, 401, "invalid_api_key"},
 		{"GET", "/nowhere", "", nil, 401, "missing_credentials"},
 		{"GET", "/nowhere", "", []string{auth, "Bearer " + s.token}, 404, "route_not_found"},
@@ -271,7 +271,9 @@ func TestTokenSeesItsProvidersOnly(t *testing.T) {
 	tokens := map[string]string{"p1": s.worker(t, "p1"), "p2": s.worker(t, "p2")}
 	s.token = tokens["p2"]
 	claims("null", 0)
-	for _, step := range []struct{ provider, state string }{{"p2", "stale"}, {"p1", "settled"}, {"p1", "settled"}, {"p2", "stale"}} {
+	for _, step := range []struct{ provider, state string }{
+		{"p2", "stale"}, {"p1", "settled"}, {"p1", "settled"}, {"p2", "stale"},
+	} {
 		s.token = tokens[step.provider]
 		r := s.post(t, "settle", fmt.Sprintf(`{"jobs":[{"id":"%s","attempt":1,"outcome":"released"}]}`, id))
 		if !strings.Contains(r.raw, `"`+step.state+`"`) {
@@ -338,8 +340,8 @@ func (s *site) beginSettling(t *testing.T, length, sent int) (c net.Conn, accept
 	return c, true
 }
 
-// TestSlowBodies: clients that send large bodies slowly do not keep others from claiming and settling. A large request is
-// refused while they have the memory, and served when they have got 503 and their connections are closed.
+// TestSlowBodies: clients that send large bodies slowly do not keep others from claiming and settling. A large request
+// is refused while they have the memory, and served when they have got 503 and their connections are closed.
 func TestSlowBodies(t *testing.T) {
 	s := newSite(t)
 	s.createRun(t, 1, 1)
