@@ -11,8 +11,7 @@ import (
 // taken, and another account's jobs are handed out as before.
 func TestDeleteRuns(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	a, b := s.account(t), s.account(t)
 	for range 3 {
 		s.createRun(t, a, []string{"m1", "m2"}, 2, 2)
@@ -26,14 +25,10 @@ func TestDeleteRuns(t *testing.T) {
 	p := purger(s.pool)
 	purged, err := p.Account(t.Context(), a)
 	must(t, err)
-	if want := (runs.Purged{Runs: 4, Jobs: 25}); purged != want {
-		t.Errorf("got %+v, want %+v", purged, want)
-	}
+	equal(t, runs.Purged{Runs: 4, Jobs: 25}, purged)
 	s.check(t)
 	for _, table := range []string{"job_arrivals", "job_queue", "job_leases", "job_results", "job_attempts"} {
-		if n := s.count(t, `SELECT count(*) FROM `+table+` WHERE account_id = $1`, a); n > 0 {
-			t.Errorf("%s has %d rows of the account", table, n)
-		}
+		equal(t, 0, s.count(t, `SELECT count(*) FROM `+table+` WHERE account_id = $1`, a), table)
 	}
 	for _, state := range settle(t, d, jobs.Completed, held[2:]...) {
 		if state == jobs.Settled {
@@ -46,8 +41,5 @@ func TestDeleteRuns(t *testing.T) {
 		t.Errorf("%d turns of the account and %d in all are left, want 0 and 1", n, others)
 	}
 	settle(t, d, jobs.Completed, claim(t, d, 10)...)
-	if got := s.run(t, other); got.Status != "completed" {
-		t.Errorf("the other account's run: %+v", got)
-	}
-	s.check(t)
+	equal(t, "completed", s.run(t, other).Status, "the other account's run")
 }

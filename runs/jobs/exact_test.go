@@ -147,9 +147,7 @@ func TestEachJobOnce(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	if n := left.Load(); n != 0 {
-		t.Errorf("%d jobs are left", n)
-	}
+	equal(t, 0, left.Load(), "jobs are left")
 	for k, n := range completed {
 		if n != 1 {
 			t.Errorf("%s was settled %d times", k, n)
@@ -160,7 +158,6 @@ func TestEachJobOnce(t *testing.T) {
 			t.Errorf("run %+v", r)
 		}
 	}
-	s.check(t)
 }
 
 // TestManyAccounts: claims and settlements of many accounts at once, of jobs that are tried again, do not fail. On
@@ -215,7 +212,6 @@ func TestManyAccounts(t *testing.T) {
 			t.Errorf("run %+v", r)
 		}
 	}
-	s.check(t)
 }
 
 // TestDatabaseTimeIsKnownFirst: a dispatcher knows the database's time before its first transaction.

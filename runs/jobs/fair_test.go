@@ -12,7 +12,6 @@ import (
 	"aiv/store"
 	"aiv/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -20,8 +19,7 @@ import (
 // across claims of 1.
 func TestSmallAccountIsServedSoon(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	large, small := s.account(t), s.account(t)
 	for range 5 {
 		s.createRun(t, large, []string{"m1", "m2"}, 100, 100) // 20,000 jobs
@@ -29,18 +27,20 @@ func TestSmallAccountIsServedSoon(t *testing.T) {
 	claim(t, d, 100)
 	s.createRun(t, small, []string{"m1"}, 6, 1)
 	got := append(claim(t, d, 10), claim(t, d, 10)...)
-	n := 0
-	for _, j := range got {
-		if j.Key.Account == small {
+	equal(t, 20, len(got), "jobs of two claims")
+	equal(t, 6, countOf(small, got), "of them of the small run")
+	s.createRun(t, small, []string{"m2"}, 6, 1)
+	wantTurns(t, d, small)
+}
+
+// countOf returns how many jobs are of an account.
+func countOf(account store.ID, all []jobs.Job) (n int) {
+	for _, j := range all {
+		if j.Key.Account == account {
 			n++
 		}
 	}
-	if n != 6 || len(got) != 20 {
-		t.Errorf("%d of the small run's 6 jobs were among the %d of two claims", n, len(got))
-	}
-	s.createRun(t, small, []string{"m2"}, 6, 1)
-	wantTurns(t, d, small)
-	s.check(t)
+	return n
 }
 
 // wantTurns claims one job at a time, and fails the test unless each second one is of an account.
@@ -50,17 +50,14 @@ func wantTurns(t *testing.T, d *jobs.Dispatcher, account store.ID) {
 	for range 8 {
 		of = append(of, claim(t, d, 1)[0].Key.Account == account)
 	}
-	if diff := cmp.Diff([]bool{false, true, false, true, false, true, false, true}, of); diff != "" {
-		t.Errorf("turns of claims of 1: %s", diff)
-	}
+	equal(t, []bool{false, true, false, true, false, true, false, true}, of, "turns of claims of 1")
 }
 
 // TestLoneAccountWritesOneTurn: a claim of an account that is alone writes its turn at the provider that served it only, and an account
 // that arrives later is served in turn.
 func TestLoneAccountWritesOneTurn(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	first := s.account(t)
 	s.createRun(t, first, []string{"m1", "m2"}, 100, 1)
 	claim(t, d, 2)
@@ -70,17 +67,13 @@ func TestLoneAccountWritesOneTurn(t *testing.T) {
 	anyTurn := s.count(t, `SELECT DISTINCT any_turn FROM job_turns WHERE account_id = $1`, first)
 	for range 3 {
 		claim(t, d, 2)
-		if n := rows(); n != 2 {
-			t.Errorf("a claim wrote both turns of the account")
-		}
+		equal(t, 2, rows(), "transactions that wrote turns of the account")
 	}
-	if now := s.count(t, `SELECT DISTINCT any_turn FROM job_turns WHERE account_id = $1`, first); now != anyTurn {
-		t.Errorf("any_turn became %d from %d", now, anyTurn)
-	}
+	equal(t, anyTurn, s.count(t, `SELECT DISTINCT any_turn FROM job_turns WHERE account_id = $1`, first),
+		"any_turn")
 	second := s.account(t)
 	s.createRun(t, second, []string{"m1"}, 100, 1)
 	wantTurns(t, d, second)
-	s.check(t)
 }
 
 // TestClosedProvider: while the jobs of a provider cannot be claimed, those of another provider are handed out as if
@@ -89,9 +82,7 @@ func TestLoneAccountWritesOneTurn(t *testing.T) {
 func TestClosedProvider(t *testing.T) {
 	t.Parallel()
 	limit := func(perMinute, inFlight *int) func(t *testing.T, s *site, a *jobs.ProviderAdmin) {
-		return func(t *testing.T, s *site, a *jobs.ProviderAdmin) {
-			must(t, a.SetLimits(t.Context(), "p1", jobs.ProviderLimits{PerMinute: jobs.ProviderLimit{Set: true, Value: perMinute}, InFlight: jobs.ProviderLimit{Set: true, Value: inFlight}}))
-		}
+		return func(t *testing.T, s *site, _ *jobs.ProviderAdmin) { s.setLimits(t, "p1", perMinute, inFlight) }
 	}
 	for _, test := range []struct {
 		name        string
@@ -125,19 +116,14 @@ func TestClosedProvider(t *testing.T) {
 				for _, j := range claim(t, d, 6, providers...) {
 					got[fmt.Sprintf("small=%t %s", j.Key.Account == small, j.Provider)]++
 				}
-				if diff := cmp.Diff(map[string]int{"small=true p2": 3, "small=false p2": 3}, got); diff != "" {
-					t.Errorf("claimed of %v (-want +got):\n%s", providers, diff)
-				}
+				equal(t, map[string]int{"small=true p2": 3, "small=false p2": 3}, got, "claimed of ", providers)
 			}
 			test.open(t, s, admin)
 			got := make(map[string]int)
 			for _, j := range claim(t, d, 12) {
 				got[fmt.Sprintf("small=%t", j.Key.Account == small)]++
 			}
-			if diff := cmp.Diff(map[string]int{"small=true": 6, "small=false": 6}, got); diff != "" {
-				t.Errorf("when it is open again (-want +got):\n%s", diff)
-			}
-			s.check(t)
+			equal(t, map[string]int{"small=true": 6, "small=false": 6}, got, "when it is open again")
 		})
 	}
 }
@@ -146,8 +132,7 @@ func TestClosedProvider(t *testing.T) {
 // read few accounts of each provider and one account has jobs at more of them.
 func TestTurnsOfListedProviders(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	both, first, second := s.account(t), s.account(t), s.account(t)
 	s.createRun(t, both, []string{"m1", "m2"}, 20, 1)
 	s.createRun(t, first, []string{"m1"}, 20, 1)
@@ -171,7 +156,6 @@ func TestTurnsOfListedProviders(t *testing.T) {
 	if ofBoth["p1"] < 3 || ofBoth["p2"] < 3 {
 		t.Errorf("of the account with jobs at both providers, these were served: %v", ofBoth)
 	}
-	s.check(t)
 }
 
 // TestTurnsWithoutJobs: an account whose jobs were all handed out or canceled takes no place in a claim from an account
@@ -180,8 +164,7 @@ func TestTurnsWithoutJobs(t *testing.T) {
 	t.Parallel()
 	for _, providers := range [][]string{nil, {"p1"}} {
 		t.Run(fmt.Sprint(providers), func(t *testing.T) {
-			s := newSite(t)
-			d := s.dispatcher(t)
+			s, d := start(t)
 			served, canceled, last := s.account(t), s.account(t), s.account(t)
 			want := func(account store.ID) {
 				t.Helper()
@@ -198,13 +181,8 @@ func TestTurnsWithoutJobs(t *testing.T) {
 			for range 3 {
 				want(last)
 			}
-			if got := claim(t, d, 1, providers...); len(got) > 0 {
-				t.Errorf("claimed %+v, want nothing", got)
-			}
-			if n := s.count(t, `SELECT count(*) FROM job_turns`); n > 0 {
-				t.Errorf("%d turns of accounts without jobs are left", n)
-			}
-			s.check(t)
+			equal(t, 0, len(claim(t, d, 1, providers...)), "jobs without an account")
+			equal(t, 0, s.count(t, `SELECT count(*) FROM job_turns`), "turns of accounts without jobs are left")
 		})
 	}
 }
@@ -213,8 +191,7 @@ func TestTurnsWithoutJobs(t *testing.T) {
 // are more. Its oldest runs come first.
 func TestTurnOfAccountWithMoreSpans(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 	account := s.account(t)
 	var created []store.ID
@@ -235,21 +212,17 @@ func TestTurnOfAccountWithMoreSpans(t *testing.T) {
 				}
 			}
 		}
-		if diff := cmp.Diff(created, order); diff != "" {
-			t.Errorf("order of the runs whose jobs were %s (-created +claimed):\n%s", what, diff)
-		}
+		equal(t, created, order, "order of the runs whose jobs were ", what)
 		if what == "queued" {
 			settle(t, d, jobs.Released, all...)
 		}
 	}
-	if n := s.count(t, `SELECT count(*) FROM job_turns`); n > 0 {
-		t.Errorf("%d turns of accounts without jobs are left", n)
-	}
-	s.check(t)
+	equal(t, 0, s.count(t, `SELECT count(*) FROM job_turns`), "turns of accounts without jobs are left")
 }
 
 // A counter counts batches, and their statements that waited for a lock in vain.
 type counter struct {
+	storetest.Statements
 	batches, timeouts atomic.Int32
 }
 
@@ -263,14 +236,6 @@ func (c *counter) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBat
 		c.timeouts.Add(1)
 	}
 }
-
-func (*counter) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
-
-func (*counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	return ctx
-}
-
-func (*counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // TestManyTurnsWithoutJobs: the turns of many accounts whose runs were canceled cost a small claim few round trips.
 func TestManyTurnsWithoutJobs(t *testing.T) {
@@ -303,8 +268,7 @@ func TestManyTurnsWithoutJobs(t *testing.T) {
 // TestTurnAtNewProvider: an account that is next stays next when a run of it brings jobs of another provider.
 func TestTurnAtNewProvider(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	for range 2 {
 		s.createRun(t, s.account(t), []string{"m1"}, 10, 1)
 	}
@@ -313,14 +277,5 @@ func TestTurnAtNewProvider(t *testing.T) {
 	var next store.ID
 	must(t, s.pool.QueryRow(t.Context(), `SELECT id FROM accounts WHERE id <> $1`, served).Scan(&next))
 	s.createRun(t, next, []string{"m2"}, 1, 1)
-	n := 0
-	for _, j := range claim(t, d, 3) {
-		if j.Key.Account == next {
-			n++
-		}
-	}
-	if n != 2 {
-		t.Errorf("%d of 3 jobs are of the account that was next, want 2", n)
-	}
-	s.check(t)
+	equal(t, 2, countOf(next, claim(t, d, 3)), "of 3 jobs of the account that was next")
 }

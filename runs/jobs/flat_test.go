@@ -146,8 +146,7 @@ WITH run AS (
 func TestFewSpans(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "about the rows that PostgreSQL returns: on a cluster the statement has another form")
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	a := s.account(t)
 	for range 5 {
 		s.createRun(t, a, []string{"m1"}, 10, 1)
@@ -159,16 +158,10 @@ func TestFewSpans(t *testing.T) {
 		}
 	}
 	for left := 50; left > 0; left -= 10 {
-		if n := s.count(t, `SELECT count(*) FROM job_turns`); n != 1 {
-			t.Errorf("%d turns with %d jobs left", n, left)
-		}
-		if n := len(claim(t, d, 10)); n != 10 {
-			t.Errorf("%d jobs with %d left", n, left)
-		}
+		equal(t, 1, s.count(t, `SELECT count(*) FROM job_turns`), "turns with ", left, " jobs left")
+		equal(t, 10, len(claim(t, d, 10)), "jobs with ", left, " left")
 	}
-	if n := s.count(t, `SELECT count(*) FROM job_turns`); n != 0 {
-		t.Errorf("%d turns at the end", n)
-	}
+	equal(t, 0, s.count(t, `SELECT count(*) FROM job_turns`), "turns at the end")
 }
 
 // touched returns how many pages and rows of tables and indexes were read so far, by the only connection of a pool.

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"aiv/runs/jobs"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestLimitHoldsOverTwoProcesses: over two processes, no more jobs are claimed than a limit allows, and all that it allows.
@@ -45,43 +43,22 @@ func TestLimitHoldsOverTwoProcesses(t *testing.T) {
 		}
 		return n
 	}
-	admin := &jobs.ProviderAdmin{Pool: s.pool, Actor: "test"}
-	must(t, admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{InFlight: jobs.ProviderLimit{Set: true, Value: new(40)}}))
-	must(t, admin.SetLimits(t.Context(), "p2", jobs.ProviderLimits{InFlight: jobs.ProviderLimit{Set: true, Value: new(0)}}))
+	s.setLimits(t, "p1", nil, new(40))
+	s.setLimits(t, "p2", nil, new(0))
 	first := all()
-	if diff := cmp.Diff(map[string]int{"p1": 40}, of(first)); diff != "" {
-		t.Errorf("in flight: %s", diff)
-	}
+	equal(t, map[string]int{"p1": 40}, of(first), "in flight")
 	settle(t, processes[0], jobs.Completed, first[:15]...)
 	settle(t, processes[1], jobs.Released, first[15:20]...)
-	if diff := cmp.Diff(map[string]int{"p1": 20}, of(all())); diff != "" {
-		t.Errorf("in flight after 20 were settled: %s", diff)
-	}
+	equal(t, map[string]int{"p1": 20}, of(all()), "in flight after 20 were settled")
 
 	s.exec(t, `DELETE FROM provider_minutes`) // the claims before count for no limit
-	must(t, admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{InFlight: jobs.ProviderLimit{Set: true}, PerMinute: jobs.ProviderLimit{Set: true, Value: new(0)}}))
-	must(t, admin.SetLimits(t.Context(), "p2", jobs.ProviderLimits{InFlight: jobs.ProviderLimit{Set: true}, PerMinute: jobs.ProviderLimit{Set: true, Value: new(33)}}))
-	var claimed []jobs.Job
+	s.setLimits(t, "p1", new(0), nil)
+	s.setLimits(t, "p2", new(33), nil)
 	minutes := s.count(t, `SELECT extract(minute FROM now())::integer`)
-	claimed = all()
+	claimed := all()
 	if now := s.count(t, `SELECT extract(minute FROM now())::integer`); now == minutes {
-		if diff := cmp.Diff(map[string]int{"p2": 33}, of(claimed)); diff != "" {
-			t.Errorf("per minute: %s", diff)
-		}
+		equal(t, map[string]int{"p2": 33}, of(claimed), "per minute")
 	}
-	must(t, admin.SetLimits(t.Context(), "p2", jobs.ProviderLimits{PerMinute: jobs.ProviderLimit{Set: true}}))
-	must(t, admin.Pause(t.Context(), "p2", "reason"))
-	if n := len(all()); n != 0 {
-		t.Errorf("%d jobs of a paused provider", n)
-	}
-	must(t, admin.Resume(t.Context(), "p2", "reason"))
-	s.exec(t, `UPDATE provider_dependencies SET met = false WHERE provider_code = 'p2' AND dependency = 'contract'`)
-	if n := len(all()); n != 0 {
-		t.Errorf("%d jobs of a provider without a contract", n)
-	}
-	s.exec(t, `UPDATE provider_dependencies SET met = true`)
-	if n := len(all()); n != 300-len(claimed) {
-		t.Errorf("%d jobs of p2 after %d of 300", n, len(claimed))
-	}
-	s.check(t)
+	s.setLimits(t, "p2", nil, nil)
+	equal(t, 300-len(claimed), len(all()), "jobs of p2 after ", len(claimed), " of 300")
 }

@@ -34,34 +34,24 @@ func TestRunsAreLockedInOrder(t *testing.T) {
 	for range n {
 		s.createRun(t, account, []string{"m1"}, 1, 1)
 	}
-	// free returns how many runs no transaction has locked.
-	free := func() int {
-		return s.count(t, `WITH free AS (SELECT FROM measurement_runs FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`)
-	}
 	whileFirstIsLocked := func(f func()) {
 		t.Helper()
 		unlock := s.lockRun(t, `ORDER BY account_id, id LIMIT 1`)
-		done := make(chan struct{})
-		go func() { defer close(done); f() }()
-		storetest.UntilWaiting(t, s.pool, "transactionid")
-		if got := free(); got != n-1 {
-			t.Errorf("%d of %d runs are not locked, want %d", got, n, n-1)
-		}
-		unlock()
-		<-done
+		s.whileWaiting(t, f, func() {
+			equal(t, n-1, s.count(t, `WITH free AS (SELECT FROM measurement_runs FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`),
+				"runs that no transaction has locked")
+			unlock()
+		})
 	}
 	var claimed []jobs.Job
 	whileFirstIsLocked(func() { claimed = claim(t, d, n) })
-	if len(claimed) != n {
-		t.Fatalf("%d jobs, want %d", len(claimed), n)
-	}
+	equal(t, n, len(claimed), "jobs")
 	slices.Reverse(claimed)
 	whileFirstIsLocked(func() { settle(t, d, jobs.Completed, claimed...) })
 	settle(t, d, jobs.Completed, claimed...) // repeated: the runs finish once
 	if len(finished) != n || !slices.IsSortedFunc(finished, store.ID.Compare) {
 		t.Errorf("the runs finished as %v, want each of %d once, in order", finished, n)
 	}
-	s.check(t)
 }
 
 // TestClaimWhileRunIsLocked: a claim of jobs that no worker has had does not wait for the row of a run that has
@@ -69,32 +59,24 @@ func TestRunsAreLockedInOrder(t *testing.T) {
 func TestClaimWhileRunIsLocked(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "about locks of one server")
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	run := s.createRun(t, s.account(t), []string{"m1"}, 4, 1)
 	first := claim(t, d, 2)
 	unlock := s.lockRun(t, `WHERE id = $1`, run)
-	if got := claim(t, d, 2); len(got) != 2 {
-		t.Errorf("%d jobs, want 2", len(got))
-	}
+	equal(t, 2, len(claim(t, d, 2)), "jobs")
 	unlock()
-	if got := s.run(t, run); got.Running != 4 {
-		t.Errorf("%+v, want 4 running jobs", got)
-	}
+	equal(t, 4, s.run(t, run).Running)
 	settle(t, d, jobs.Released, first...)
 	s.check(t)
 
 	unlock = s.lockRun(t, `WHERE id = $1`, run)
 	claimed := goClaim(t.Context(), d, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 2, Lease: time.Minute})
 	storetest.UntilWaiting(t, s.pool, "transactionid")
-	if got := s.run(t, run); got.Running != 2 {
-		t.Errorf("%+v, want 2 running jobs", got)
-	}
+	equal(t, 2, s.run(t, run).Running)
 	unlock()
 	if a := <-claimed; a.err != nil || len(a.jobs) != 2 {
 		t.Errorf("%d jobs, %v; want the 2 that were returned", len(a.jobs), a.err)
 	}
-	s.check(t)
 }
 
 // TestQueueIsLockedInOrder: a claim or a cancellation that waits for the first of a run's rows of job_queue has locked
@@ -111,14 +93,11 @@ func TestQueueIsLockedInOrder(t *testing.T) {
 	whileLocked := func(who, lock string, free int, f func()) {
 		t.Helper()
 		tx := begin(t, s.pool, lock+` FOR UPDATE`, account, run)
-		done := make(chan struct{})
-		go func() { defer close(done); f() }()
-		storetest.UntilWaiting(t, s.pool, "transactionid")
-		if n := s.count(t, `WITH free AS (SELECT FROM job_queue FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`); n != free {
-			t.Errorf("%s: %d rows are not locked, want %d", who, n, free)
-		}
-		must(t, tx.Rollback(t.Context()))
-		<-done
+		s.whileWaiting(t, f, func() {
+			equal(t, free, s.count(t, `WITH free AS (SELECT FROM job_queue FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`),
+				"rows that are not locked beside ", who)
+			must(t, tx.Rollback(t.Context()))
+		})
 	}
 	const theRun, firstRow = `SELECT FROM measurement_runs WHERE account_id = $1 AND id = $2`,
 		`SELECT FROM job_queue WHERE account_id = $1 AND run_id = $2 AND model_no = 1`
@@ -138,20 +117,26 @@ func TestQueueIsLockedInOrder(t *testing.T) {
 func TestLeaseEndsWhileRunIsLocked(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "about locks of one server")
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	run := s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 	held := claim(t, d, 1)
 	unlock := s.lockRun(t, `WHERE id = $1`, run)
-	settled := make(chan []string, 1)
-	go func() { settled <- settle(t, d, jobs.Completed, held...) }()
+	var states []string
+	s.whileWaiting(t, func() { states = settle(t, d, jobs.Completed, held...) }, func() {
+		s.exec(t, `UPDATE job_leases SET until = clock_timestamp()`)
+		unlock()
+	})
+	equal(t, []string{jobs.Stale}, states)
+}
+
+// whileWaiting starts f, calls then when it waits for another transaction, and waits for its end.
+func (s *site) whileWaiting(t *testing.T, f, then func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
 	storetest.UntilWaiting(t, s.pool, "transactionid")
-	s.exec(t, `UPDATE job_leases SET until = clock_timestamp()`)
-	unlock()
-	if states := <-settled; states[0] != jobs.Stale {
-		t.Errorf("got %v, want stale", states)
-	}
-	s.check(t)
+	then()
+	<-done
 }
 
 // lockRun locks a run from another session, until the function that it returns is called.
@@ -186,17 +171,12 @@ func TestSettleWhileAnotherRunIsLocked(t *testing.T) {
 		waiting.Go(settleLocked)
 	}
 	storetest.Eventually(t, "10 settlements wait", func() bool { return d.ReportsWaiting() >= 10 })
-	if got := settle(t, d, jobs.Completed, held[1]); got[0] != jobs.Settled {
-		t.Errorf("the job of another run: %v", got)
-	}
+	equal(t, []string{jobs.Settled}, settle(t, d, jobs.Completed, held[1]), "the job of another run")
 	unlock()
 	waiting.Wait()
 	for _, run := range []store.ID{locked, other} {
-		if r := s.run(t, run); r.Status != "completed" {
-			t.Errorf("%+v", r)
-		}
+		equal(t, "completed", s.run(t, run).Status)
 	}
-	s.check(t)
 }
 
 // TestSweepWhileRunIsLocked: the leases of a run that another session has locked do not delay the end of other leases.
@@ -218,22 +198,15 @@ func TestSweepWhileRunIsLocked(t *testing.T) {
 		t.Errorf("%d leases, %v; want the one of the other run", n, err)
 	}
 	// A sweep waits for a run that was locked each time.
-	type answer struct {
-		n   int
-		err error
+	var swept int
+	var err error
+	s.whileWaiting(t, func() { swept, err = patient.Sweep(t.Context()) }, func() {
+		s.exec(t, `UPDATE job_leases SET until = now() + interval '1 h' WHERE ordinal = 1`) // as a renewal that was faster
+		unlock()
+	})
+	if err != nil || swept != 19 {
+		t.Errorf("%d leases, %v; want those of the run but the renewed one", swept, err)
 	}
-	swept := make(chan answer, 1)
-	go func() {
-		n, err := patient.Sweep(t.Context())
-		swept <- answer{n, err}
-	}()
-	storetest.UntilWaiting(t, s.pool, "transactionid")
-	s.exec(t, `UPDATE job_leases SET until = now() + interval '1 h' WHERE ordinal = 1`) // as a renewal that was faster
-	unlock()
-	if a := <-swept; a.err != nil || a.n != 19 {
-		t.Errorf("%d leases, %v; want those of the run but the renewed one", a.n, a.err)
-	}
-	s.check(t)
 }
 
 // TestSweepWhileManyRunsAreLocked: a sweep does not wait for each of many locked runs, because it would end leases that
@@ -242,8 +215,7 @@ func TestSweepWhileManyRunsAreLocked(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "a cluster waits longer for a lock")
 	const locked = 20
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	account := s.account(t)
 	for range locked {
 		s.createRun(t, account, []string{"m1"}, 1, 1)
@@ -256,20 +228,17 @@ func TestSweepWhileManyRunsAreLocked(t *testing.T) {
 	if n, err := d.Sweep(t.Context()); err != nil || n != 0 {
 		t.Errorf("%d leases of locked runs, %v", n, err)
 	}
-	if n := waits.timeouts.Load(); n != 1 {
-		t.Errorf("the sweep waited for %d locked runs, want 1", n)
-	}
+	equal(t, 1, waits.timeouts.Load(), "locked runs for which the sweep waited")
 	unlock()
 	if n, err := d.Sweep(t.Context()); err != nil || n != locked {
 		t.Errorf("%d leases, %v; want %d", n, err, locked)
 	}
-	s.check(t)
 }
 
 // TestOverdueRunsAreShuffled: the many overdue leases of one run do not always precede that of another run.
 func TestOverdueRunsAreShuffled(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newSiteAt(t, storetest.URL(t))
 	d := s.dispatcher(t)
 	account, locked, other := s.account(t), store.ID{1}, store.ID{2}
 	s.exec(t, `
@@ -311,9 +280,7 @@ func TestPurgeWhileClaimed(t *testing.T) {
 		t.Errorf("claimed %+v, %v, want the job of the run that was not canceled", a.jobs, a.err)
 	}
 	must(t, <-purged)
-	if n := s.count(t, `SELECT count(*) FROM measurement_runs`); n != 1 {
-		t.Errorf("%d runs are left, want 1", n)
-	}
+	equal(t, 1, s.count(t, `SELECT count(*) FROM measurement_runs`), "runs are left")
 	s.check(t)
 }
 
@@ -344,8 +311,7 @@ func purger(pool *pgxpool.Pool) *runs.Purger {
 func TestClaimsDuringPurge(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "about locks of one server")
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	canceled, account := s.account(t), s.account(t)
 	run := s.createRun(t, canceled, []string{"m1"}, 1, 2)
 	claim(t, d, 1)
@@ -372,10 +338,7 @@ SELECT COALESCE(max(extract(epoch FROM xact_start) * 1000000)::bigint, 0) FROM p
 	}
 	unlock()
 	must(t, <-purged)
-	if n := s.count(t, `SELECT count(*) FROM measurement_runs`); n != claimed {
-		t.Errorf("%d runs are left, want %d", n, claimed)
-	}
-	s.check(t)
+	equal(t, claimed, s.count(t, `SELECT count(*) FROM measurement_runs`), "runs are left")
 }
 
 // TestChangedRowsAreNotLost: another transaction changes a row between its read by a claim or a settlement and the
@@ -383,26 +346,14 @@ SELECT COALESCE(max(extract(epoch FROM xact_start) * 1000000)::bigint, 0) FROM p
 // no change is lost.
 func TestChangedRowsAreNotLost(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	account := s.account(t)
 	s.createRun(t, account, []string{"m1"}, 10, 1)
 	claimed := claim(t, d, 2)
 	whileChanging := func(change string, f func()) {
 		t.Helper()
-		tx, err := s.pool.Begin(t.Context())
-		must(t, err)
-		defer tx.Rollback(context.WithoutCancel(t.Context())) // for failures
-		tag, err := tx.Exec(t.Context(), change, account)
-		must(t, err)
-		if tag.RowsAffected() != 1 {
-			t.Fatalf("%s: %d rows, want 1", change, tag.RowsAffected())
-		}
-		done := make(chan struct{})
-		go func() { defer close(done); f() }()
-		storetest.UntilWaiting(t, s.pool, "transactionid")
-		must(t, tx.Commit(t.Context()))
-		<-done
+		tx := begin(t, s.pool, change, account)
+		s.whileWaiting(t, f, func() { must(t, tx.Commit(t.Context())) })
 	}
 	turn := func() int { return s.count(t, `SELECT turn FROM job_turns WHERE account_id = $1`, account) }
 	before := turn()
@@ -413,9 +364,7 @@ func TestChangedRowsAreNotLost(t *testing.T) {
 	whileChanging(`UPDATE job_leases SET tries = tries WHERE account_id = $1 AND ordinal = 1`, func() {
 		settle(t, d, jobs.Completed, claimed[:2]...)
 	})
-	if n := s.count(t, `SELECT count(*) FROM job_leases WHERE ordinal <= 2`); n != 0 {
-		t.Errorf("%d leases of settled jobs are left", n)
-	}
+	equal(t, 0, s.count(t, `SELECT count(*) FROM job_leases WHERE ordinal <= 2`), "leases of settled jobs are left")
 	whileChanging(`UPDATE job_turns SET any_turn = any_turn WHERE account_id = $1`, func() { claimed = append(claimed, claim(t, d, 7)...) })
 	if n := s.count(t, `SELECT count(*) FROM job_turns`); len(claimed) != 10 || n != 0 {
 		t.Errorf("%d jobs and %d turns, want 10 and no turn", len(claimed), n)
@@ -424,5 +373,4 @@ func TestChangedRowsAreNotLost(t *testing.T) {
 	sweep(t, d) // makes the lease ready
 	whileChanging(`UPDATE job_leases SET tries = tries WHERE account_id = $1 AND ordinal = 3`, func() { copy(claimed[2:], claim(t, d, 1)) })
 	settle(t, d, jobs.Completed, claimed[2:]...)
-	s.check(t)
 }

@@ -13,6 +13,7 @@ import (
 	"aiv/store"
 	"aiv/store/storetest"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -28,15 +29,24 @@ type site struct {
 var sites storetest.Kept[*site]
 
 // newSite returns a site that no other test uses, which may be one that an earlier test has used. A test that changes
-// more than rows takes a new one by newSiteAt.
+// more than rows takes a new one by newSiteAt. When the test ends, the site is checked.
 func newSite(t testing.TB) *site {
 	t.Helper()
 	create := func(t testing.TB) *site { return newSiteAt(t, storetest.URL(t)) }
-	return sites.Take(t, create, func(s *site) error {
+	s := sites.Take(t, create, func(s *site) error {
 		return storetest.Clear(s.pool, `job_arrivals job_queue job_turns job_leases job_results job_attempts
 			provider_settings provider_pauses provider_throttles provider_minutes measurement_runs credentials accounts workers audit_log`,
 			`UPDATE provider_dependencies SET met = true WHERE NOT met`)
 	})
+	t.Cleanup(func() { s.check(t) })
+	return s
+}
+
+// start returns a site that no other test uses, and a Dispatcher of it.
+func start(t testing.TB) (*site, *jobs.Dispatcher) {
+	t.Helper()
+	s := newSite(t)
+	return s, s.dispatcher(t)
 }
 
 // newSiteAt makes a site of an empty database.
@@ -149,11 +159,20 @@ func (s *site) cancel(t testing.TB, id store.ID) {
 // check fails the test unless counters equal rows and each job is in one row.
 func (s *site) check(t testing.TB) {
 	t.Helper()
-	violations, err := store.Verify(t.Context(), s.pool, jobs.Invariants())
+	violations, err := store.Verify(context.WithoutCancel(t.Context()), s.pool, jobs.Invariants())
 	must(t, err)
 	for _, v := range violations {
 		t.Errorf("%s: %s", v.Invariant.Doc, v.Rows)
 	}
+}
+
+// setLimits sets both limits of a provider, nil for none.
+func (s *site) setLimits(t testing.TB, provider string, perMinute, inFlight *int) {
+	t.Helper()
+	admin := &jobs.ProviderAdmin{Pool: s.pool, Actor: "test"}
+	must(t, admin.SetLimits(t.Context(), provider, jobs.ProviderLimits{
+		PerMinute: jobs.ProviderLimit{Set: true, Value: perMinute}, InFlight: jobs.ProviderLimit{Set: true, Value: inFlight},
+	}))
 }
 
 func claim(t testing.TB, d *jobs.Dispatcher, limit int, providers ...string) []jobs.Job {
@@ -197,10 +216,16 @@ func settle(t testing.TB, d *jobs.Dispatcher, o jobs.Outcome, claimed ...jobs.Jo
 	for _, j := range claimed {
 		s = append(s, settlement(j, o))
 	}
-	got, err := d.Settle(t.Context(), jobs.Reporter{}, s)
+	return settleAs(t, d, jobs.Reporter{}, s...)
+}
+
+// settleAs settles jobs as a worker and returns their states.
+func settleAs(t testing.TB, d *jobs.Dispatcher, from jobs.Reporter, all ...jobs.Settlement) (states []string) {
+	t.Helper()
+	replies, err := d.Settle(t.Context(), from, all)
 	must(t, err)
-	for _, g := range got {
-		states = append(states, g.State)
+	for _, r := range replies {
+		states = append(states, r.State)
 	}
 	return states
 }
@@ -228,6 +253,14 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// equal reports a difference between two values, which what describes.
+func equal[T any](t testing.TB, want, got T, what ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
 	}
 }
 

@@ -6,15 +6,12 @@ import (
 	"time"
 
 	"aiv/runs/jobs"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestProviderStates: what waits and is under way at each provider, and what holds it up.
 func TestProviderStates(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	admin := &jobs.ProviderAdmin{Pool: s.pool, Actor: "test"}
 	a := s.account(t)
 	s.createRun(t, a, []string{"m1", "m2"}, 10, 2)
@@ -25,22 +22,18 @@ func TestProviderStates(t *testing.T) {
 		must(t, err)
 		for i, p := range all {
 			want := jobs.ProviderBacklog{Code: p.Code, Paused: p.PausedAt != nil || p.ThrottledUntil != nil, Leased: p.Leased, Waiting: p.Waiting}
-			if diff := cmp.Diff(want, backlogs[i]); diff != "" {
-				t.Errorf("backlog (-want +got):\n%s", diff)
-			}
+			equal(t, want, backlogs[i], "backlog")
 			states = append(states, fmt.Sprintf("%s: %d waiting, %d leased, %s", p.Code, p.Waiting, p.Leased, p.Blocked()))
 		}
 		return states
 	}
 	want := func(p1, p2 string) {
 		t.Helper()
-		if diff := cmp.Diff([]string{p1, p2}, got()); diff != "" {
-			t.Error(diff)
-		}
+		equal(t, []string{p1, p2}, got())
 	}
 	want("p1: 20 waiting, 0 leased, ", "p2: 20 waiting, 0 leased, ")
-	must(t, admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{InFlight: jobs.ProviderLimit{Set: true, Value: new(5)}}))
-	must(t, admin.SetLimits(t.Context(), "p2", jobs.ProviderLimits{PerMinute: jobs.ProviderLimit{Set: true, Value: new(0)}}))
+	s.setLimits(t, "p1", nil, new(5))
+	s.setLimits(t, "p2", new(0), nil)
 	claimed := claim(t, d, 10)
 	want("p1: 15 waiting, 5 leased, the limit of 5 in flight is reached", "p2: 20 waiting, 0 leased, the limit of 0 per minute is reached")
 	must(t, admin.Pause(t.Context(), "p2", "maintenance"))
@@ -54,9 +47,7 @@ func TestProviderStates(t *testing.T) {
 	must(t, admin.Resume(t.Context(), "p1", "the provider answers again"))
 	want("p1: 16 waiting, 4 leased, ", "p2: 20 waiting, 0 leased, the provider is paused: maintenance")
 	s.exec(t, `UPDATE provider_dependencies SET met = false WHERE provider_code = 'p2' AND dependency IN ('secret', 'contract')`)
-	if blocked := got()[1]; blocked != "p2: 20 waiting, 0 leased, the provider lacks secret, contract" {
-		t.Error(blocked)
-	}
+	equal(t, "p2: 20 waiting, 0 leased, the provider lacks secret, contract", got()[1])
 	for _, err := range []error{
 		admin.Pause(t.Context(), "p1", " "), admin.Pause(t.Context(), "p3", "x"), admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{}),
 		admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{PerMinute: jobs.ProviderLimit{Set: true, Value: new(-1)}}),
@@ -66,17 +57,15 @@ func TestProviderStates(t *testing.T) {
 			t.Error("accepted")
 		}
 	}
-	if n := s.count(t, `SELECT count(*) FROM audit_log WHERE action LIKE 'providers.%'`); n != 4 {
-		t.Errorf("%d changes are in the audit log, want 4", n)
-	}
+	equal(t, 4, s.count(t, `SELECT count(*) FROM audit_log WHERE action LIKE 'providers.%'`),
+		"changes are in the audit log")
 }
 
 // TestLaterThrottleHolds: of two throttles of a provider the one that ends later holds, whether they come together or
 // not.
 func TestLaterThrottleHolds(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	s.createRun(t, s.account(t), []string{"m1"}, 4, 1)
 	claimed := claim(t, d, 4)
 	throttled := func(i int, after time.Duration) jobs.Settlement {
@@ -84,12 +73,13 @@ func TestLaterThrottleHolds(t *testing.T) {
 		w.After = after
 		return w
 	}
-	for i, together := range [][]jobs.Settlement{{throttled(0, time.Hour), throttled(1, time.Minute)}, {throttled(2, time.Minute)}, {throttled(3, 2*time.Hour)}} {
-		must(t, ignore(d.Settle(t.Context(), jobs.Reporter{}, together)))
+	for i, together := range [][]jobs.Settlement{
+		{throttled(0, time.Hour), throttled(1, time.Minute)}, {throttled(2, time.Minute)}, {throttled(3, 2*time.Hour)},
+	} {
+		settleAs(t, d, jobs.Reporter{}, together...)
 		want := []int{59, 59, 119}[i]
-		if n := s.count(t, `SELECT floor(extract(epoch FROM until - now()) / 60)::integer FROM provider_throttles`); n != want {
-			t.Errorf("settlement %d: the provider is throttled for %d min, want %d", i, n, want)
-		}
+		equal(t, want, s.count(t, `SELECT floor(extract(epoch FROM until - now()) / 60)::integer FROM provider_throttles`),
+			"minutes of the throttle after settlement ", i)
 	}
 }
 
@@ -97,8 +87,7 @@ func TestLaterThrottleHolds(t *testing.T) {
 // count, nor do claims of earlier minutes.
 func TestOldestRun(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	a := s.account(t)
 	want := func(what string, waiting, leased int64, oldest, retry bool) {
 		t.Helper()
@@ -111,16 +100,14 @@ func TestOldestRun(t *testing.T) {
 	s.exec(t, `INSERT INTO provider_minutes (provider_code, minute, claimed) VALUES ('p1', date_trunc('minute', now() - interval '1 h', 'UTC'), 7)`)
 	all, err := jobs.ProviderStates(t.Context(), s.pool)
 	must(t, err)
-	if n := all[0].ClaimedThisMinute; n != 0 {
-		t.Errorf("%d claims in this minute", n)
-	}
+	equal(t, 0, all[0].ClaimedThisMinute, "claims in this minute")
 	s.cancel(t, s.createRun(t, a, []string{"m1", "m2"}, 1, 1))
 	want("canceled before it was queued", 0, 0, false, false)
 
 	run := s.createRun(t, a, []string{"m1"}, 4, 1)
 	retry := settlement(claim(t, d, 2)[0], jobs.Retry)
 	retry.After = time.Hour
-	must(t, ignore(d.Settle(t.Context(), jobs.Reporter{}, []jobs.Settlement{retry})))
+	settleAs(t, d, jobs.Reporter{}, retry)
 	want("one waits for another try, two are queued", 3, 1, true, false)
 	claim(t, d, 2)
 	want("one waits for another try", 1, 3, true, true)

@@ -20,40 +20,24 @@ func TestPurgeKeepsCompletedJobs(t *testing.T) {
 	a := s.account(t)
 	old, fresh := s.createRun(t, a, []string{"m1"}, 50, 50), s.createRun(t, a, []string{"m1"}, 1, 1)
 	claims := 0
-	for {
-		got := claim(t, d, 500)
+	for got := claim(t, d, 500); len(got) > 0; got = claim(t, d, 500) {
 		claims += len(got)
-		if len(got) == 0 {
-			break
-		}
-		settle(t, d, jobs.Released, got[0])
-		if len(got) > 1 {
-			settle(t, d, jobs.Completed, got[1:]...)
-		} else {
-			settle(t, d, jobs.Completed, claim(t, d, 1)...)
-			claims++
-		}
+		settle(t, d, jobs.Completed, got...)
 	}
 	// A step of the purge ends between the attempts of a job.
 	s.exec(t, `INSERT INTO job_attempts SELECT account_id, id, ordinal, attempt, 'retry'
 		FROM measurement_runs, generate_series(1, 500) ordinal, generate_series(10, 16) attempt WHERE id = $1`, old)
 	s.exec(t, `INSERT INTO job_attempts SELECT account_id, id, 1, 10, 'retry' FROM measurement_runs WHERE id = $1`, fresh)
-	attempts := s.count(t, `SELECT count(*) FROM job_attempts WHERE run_id = $1`, old)
 	s.exec(t, `UPDATE measurement_runs SET started_at = now() - interval '26 h', finished_at = now() - interval '61 min' WHERE id = $1`, old)
 	s.exec(t, `UPDATE job_results SET finished_at = now() - interval '25 h' WHERE run_id = $1`, old)
 	s.exec(t, `INSERT INTO provider_minutes (provider_code, minute, claimed) VALUES ('p1', date_trunc('minute', now() - interval '25 h', 'UTC'), 1)`)
 	if n, err := jobs.Purge(t.Context(), s.pool, 0, nil); n != 0 || err != nil {
 		t.Errorf("%d answers were deleted, %v", n, err)
 	}
-	if n := s.count(t, `SELECT count(*) FROM job_attempts WHERE run_id = $1`, old); n != 0 || attempts == 0 {
-		t.Errorf("%d of %d attempts are left", n, attempts)
-	}
-	if n := s.count(t, `SELECT count(*) FROM job_attempts WHERE run_id = $1`, fresh); n != 1 {
-		t.Errorf("%d attempts of a run that has just ended are left, want 1", n)
-	}
-	if n := s.count(t, `SELECT sum(claimed) FROM provider_minutes`); n != claims {
-		t.Errorf("%d claims of the last minutes are left, want %d", n, claims)
-	}
+	equal(t, 0, s.count(t, `SELECT count(*) FROM job_attempts WHERE run_id = $1`, old), "attempts of the old run")
+	equal(t, 1, s.count(t, `SELECT count(*) FROM job_attempts WHERE run_id = $1`, fresh),
+		"attempts of a run that has just ended are left")
+	equal(t, claims, s.count(t, `SELECT sum(claimed) FROM provider_minutes`), "claims of the last minutes are left")
 	ahead := storetest.WithClockAhead(t, s.pool, 48*time.Hour)
 	if n, err := jobs.Purge(t.Context(), ahead, 24*time.Hour, nil); n != 0 {
 		t.Errorf("with a clock two days ahead: %d answers were deleted", n)
@@ -63,9 +47,8 @@ func TestPurgeKeepsCompletedJobs(t *testing.T) {
 	if n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour, nil); n != 2500 || err != nil {
 		t.Errorf("%d answers were deleted, %v, want 2500", n, err)
 	}
-	if n := s.count(t, `SELECT count(*) FROM job_results WHERE answer IS NOT NULL AND run_id = $1`, fresh); n != 1 {
-		t.Error("the answer of today is gone")
-	}
+	equal(t, 1, s.count(t, `SELECT count(*) FROM job_results WHERE answer IS NOT NULL AND run_id = $1`, fresh),
+		"the answer of today is gone")
 	page, _, err := results.List(t.Context(), s.pool, a, old, results.Filter{}, 0, 1)
 	must(t, err)
 	if page[0].Status != "completed" || page[0].Answer != nil {
@@ -80,8 +63,7 @@ func TestPurgeKeepsCompletedJobs(t *testing.T) {
 // TestPurgedRuns: a run is recorded as one whose answers are deleted when it is old itself and has none.
 func TestPurgedRuns(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	run := s.createRun(t, s.account(t), []string{"m1"}, 2, 1)
 	settle(t, d, jobs.Completed, claim(t, d, 2)...)
 	for _, step := range []struct {

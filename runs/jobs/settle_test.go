@@ -16,7 +16,6 @@ import (
 	"aiv/store"
 	"aiv/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -30,8 +29,7 @@ type step struct {
 // TestEachOutcomeChangesItsJob: what each outcome does to a job and its run.
 func TestEachOutcomeChangesItsJob(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	repeat := func(n int, steps ...step) (all []step) {
 		for range n {
 			all = append(all, steps...)
@@ -108,9 +106,7 @@ func TestEachOutcomeChangesItsJob(t *testing.T) {
 				case "cancel":
 					s.cancel(t, run)
 				case "renew":
-					states, err := d.Renew(t.Context(), jobs.Reporter{}, time.Minute, []jobs.Renewal{{Key: on.Key, Attempt: on.Attempt}})
-					must(t, err)
-					got = states[0].State
+					got = renew(t, d, time.Minute, on)[0]
 				default:
 					got = settle(t, d, st.do, on)[0]
 				}
@@ -118,9 +114,7 @@ func TestEachOutcomeChangesItsJob(t *testing.T) {
 					t.Fatalf("step %d, %s: %s, want %s", i, st.do, got, st.want)
 				}
 			}
-			if diff := cmp.Diff(test.run, s.run(t, run)); diff != "" {
-				t.Errorf("the run (-want +got):\n%s", diff)
-			}
+			equal(t, test.run, s.run(t, run), "the run")
 			var code string
 			must(t, s.pool.QueryRow(t.Context(), `SELECT COALESCE((SELECT error_code FROM job_results WHERE run_id = $1), '')`, run).Scan(&code))
 			if code != test.code {
@@ -129,9 +123,7 @@ func TestEachOutcomeChangesItsJob(t *testing.T) {
 			s.check(t)
 			s.cancel(t, run)
 			s.exec(t, `DELETE FROM provider_throttles`)
-			if n := len(claim(t, d, 10)); n > 0 {
-				t.Errorf("%d jobs of a canceled run were claimed", n)
-			}
+			equal(t, 0, len(claim(t, d, 10)), "jobs of a canceled run were claimed")
 		})
 	}
 }
@@ -139,57 +131,56 @@ func TestEachOutcomeChangesItsJob(t *testing.T) {
 // TestJobsOfAClaimPartWays: the jobs of one claim part ways, and each keeps its own state.
 func TestJobsOfAClaimPartWays(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	run := s.createRun(t, s.account(t), []string{"m1"}, 10, 1)
 	all := claim(t, d, 10)
 	settle(t, d, jobs.Completed, all[4])
 	settle(t, d, jobs.Released, all[0], all[1], all[7])
 	settle(t, d, jobs.Failed, all[9], all[2])
 	s.check(t)
-	states, err := d.Renew(t.Context(), jobs.Reporter{}, time.Hour, []jobs.Renewal{{all[3].Key, 1}, {all[4].Key, 1}, {all[5].Key, 1}, {all[8].Key, 1}})
-	must(t, err)
-	var got []string
-	for _, st := range states {
-		got = append(got, st.State)
-	}
-	if diff := cmp.Diff([]string{"held", "lost", "held", "held"}, got); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, []string{"held", "lost", "held", "held"}, renew(t, d, time.Hour, all[3], all[4], all[5], all[8]))
 	s.pass(t, 2*time.Minute) // job 7, which was not renewed, is lost
-	if n, err := d.Sweep(t.Context()); n != 1 || err != nil {
-		t.Errorf("%d leases have ended (%v), want 1", n, err)
-	}
+	sweep(t, d)
 	s.check(t)
 	again := claim(t, d, 10)
-	got = nil
+	var got []string
 	for _, j := range again {
-		got = append(got, string(rune('0'+j.Key.Ordinal))+string(rune('0'+j.Attempt)))
+		got = append(got, fmt.Sprint(j.Key.Ordinal, ":", j.Attempt))
 	}
-	if diff := cmp.Diff([]string{"12", "22", "72", "82"}, got); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, []string{"1:2", "2:2", "7:2", "8:2"}, got, "ordinals and attempts of the jobs that came back")
 	settle(t, d, jobs.Completed, append(again, all[3], all[5], all[8])...)
 	s.check(t)
-	if diff := cmp.Diff(runRow{Status: "partial", Total: 10, Completed: 8, Failed: 2, Started: true, Finished: true}, s.run(t, run)); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, runRow{Status: "partial", Total: 10, Completed: 8, Failed: 2, Started: true, Finished: true},
+		s.run(t, run))
 	want := jobs.Stats{
 		Claimed: map[string]uint64{"p1": 14}, Expired: map[string]uint64{"p1": 1},
 		Settlements: map[string]map[jobs.Outcome]uint64{"p1": {jobs.Completed: 8, jobs.Released: 3, jobs.Failed: 2}},
 		Usage:       map[string]jobs.Usage{},
 	}
 	stats := d.Stats()
-	if stats.Started = want.Started; !cmp.Equal(want, stats) {
-		t.Errorf("counts (-want +got):\n%s", cmp.Diff(want, stats))
+	stats.Started = want.Started
+	equal(t, want, stats, "counts")
+}
+
+// renew renews the leases of jobs and returns their states.
+func renew(t testing.TB, d *jobs.Dispatcher, lease time.Duration, all ...jobs.Job) (states []string) {
+	t.Helper()
+	var renewals []jobs.Renewal
+	for _, j := range all {
+		renewals = append(renewals, jobs.Renewal{Key: j.Key, Attempt: j.Attempt})
 	}
+	replies, err := d.Renew(t.Context(), jobs.Reporter{}, lease, renewals)
+	must(t, err)
+	for _, r := range replies {
+		states = append(states, r.State)
+	}
+	return states
 }
 
 // TestUnknownJobs: ids that name no job of an existing run are stale, and their neighbors are settled.
 func TestUnknownJobs(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	a := s.account(t)
 	s.createRun(t, a, []string{"m1"}, 1, 1)
 	j := claim(t, d, 1)[0]
@@ -197,18 +188,15 @@ func TestUnknownJobs(t *testing.T) {
 	unknown.Key.Ordinal = 2
 	other := j
 	other.Key.Account = s.account(t)
-	if diff := cmp.Diff([]string{"stale", "stale", "stale", "settled"}, settle(t, d, jobs.Completed, unknown, other, jobs.Job{Attempt: 1}, j)); diff != "" {
-		t.Error(diff)
-	}
-	s.check(t)
+	equal(t, []string{"stale", "stale", "stale", "settled"},
+		settle(t, d, jobs.Completed, unknown, other, jobs.Job{Attempt: 1}, j))
 }
 
 // TestRepeatedInOneBatch: settlements that are repeated in one transaction are settled again, with another outcome
 // stale.
 func TestRepeatedInOneBatch(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	for _, n := range []int{3, 30} { // inserted and copied
 		s.createRun(t, s.account(t), []string{"m1"}, n, 1)
 		claimed := claim(t, d, n)
@@ -237,8 +225,7 @@ func TestRepeatedInOneBatch(t *testing.T) {
 // none is, and the settlement can be repeated.
 func TestResultsAreWritten(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	type row struct {
 		Ordinal             int32
 		Attempts            int16
@@ -279,17 +266,10 @@ func TestResultsAreWritten(t *testing.T) {
 				t.Error("a second result of one job was written")
 			}
 			s.exec(t, `DELETE FROM job_results WHERE run_id = $1 AND ordinal = 2`, run)
-			if n := s.count(t, `SELECT count(*) FROM job_results WHERE run_id = $1`, run); n > 0 {
-				t.Errorf("%d results of the failed transaction are there", n)
-			}
+			equal(t, 0, s.count(t, `SELECT count(*) FROM job_results WHERE run_id = $1`, run),
+				"results of the failed transaction are there")
 
-			states, err := d.Settle(t.Context(), jobs.Reporter{}, settlements)
-			must(t, err)
-			for i, st := range states {
-				if st.State != jobs.Settled {
-					t.Errorf("job %d is %s", i+1, st.State)
-				}
-			}
+			equal(t, slices.Repeat([]string{jobs.Settled}, n), settleAs(t, d, jobs.Reporter{}, settlements...))
 			rows, err := s.pool.Query(t.Context(), `
 SELECT e.ordinal, e.attempts, e.settled, e.canceled, e.answer, e.error_code, e.error_message, (e.started_at = r.started_at) = (e.ordinal = 1) AND e.started_at < e.finished_at,
   e.finished_at = r.finished_at
@@ -297,9 +277,7 @@ FROM job_results e JOIN measurement_runs r ON r.account_id = e.account_id AND r.
 			must(t, err)
 			got, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
 			must(t, err)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
+			equal(t, want, got)
 			s.check(t)
 		})
 	}
@@ -322,14 +300,10 @@ func TestAwayStandby(t *testing.T) {
 		}
 	}
 	for range 33 { // nextval writes WAL once for 33 numbers
-		if got := claim(t, d, 1); len(got) > 0 {
-			t.Errorf("%d jobs", len(got))
-		}
+		claim(t, d, 1)
 	}
 	s.setStandby(t, "")
-	if states := settle(t, d, jobs.Completed, held...); states[0] != jobs.Settled {
-		t.Errorf("got %v", states)
-	}
+	equal(t, []string{jobs.Settled}, settle(t, d, jobs.Completed, held...))
 	s.check(t)
 }
 
@@ -358,8 +332,7 @@ func (s *site) setStandby(t *testing.T, name string) {
 // TestLargeSettlementsAreSplit: a settlement of large answers takes several transactions.
 func TestLargeSettlementsAreSplit(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	s.createRun(t, s.account(t), []string{"m1"}, 2, 1)
 	var large []jobs.Settlement
 	for _, j := range claim(t, d, 2) {
@@ -367,45 +340,31 @@ func TestLargeSettlementsAreSplit(t *testing.T) {
 		l.Answer.Text = strings.Repeat("x", 600<<10)
 		large = append(large, l)
 	}
-	got, err := d.Settle(t.Context(), jobs.Reporter{}, large)
-	must(t, err)
-	if len(got) != 2 || got[0].State != jobs.Settled || got[1].State != jobs.Settled {
-		t.Errorf("got %v", got)
-	}
-	if n := d.Reports(); n != 2 {
-		t.Errorf("%d parts, want 2", n)
-	}
+	equal(t, []string{jobs.Settled, jobs.Settled}, settleAs(t, d, jobs.Reporter{}, large...))
+	equal(t, 2, d.Reports(), "parts")
 }
 
 // TestStartedCountsFirstClaims: each job is counted as started with the age of its run, and not again when it is
 // claimed again.
 func TestStartedCountsFirstClaims(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	s.createRun(t, s.account(t), []string{"m1"}, 3, 1)
 	s.exec(t, `UPDATE measurement_runs SET created_at = now() - interval '2 min'`)
 	settle(t, d, jobs.Released, claim(t, d, 2)...)
-	if n := len(claim(t, d, 3)); n != 3 {
-		t.Fatalf("%d jobs", n)
-	}
+	claim(t, d, 3)
 	var want jobs.Histogram
 	want.Counts[slices.Index(jobs.StartedBounds[:], 5*time.Minute)] = 3
 	got := d.Stats().Started
-	if sum := got.Sum.Truncate(time.Minute); sum != 6*time.Minute {
-		t.Errorf("the jobs waited for %v in all, want 6 min", sum)
-	}
-	if got.Sum = 0; got != want {
-		t.Errorf("jobs counted as started: %v, want %v", got.Counts, want.Counts)
-	}
+	equal(t, 6*time.Minute, got.Sum.Truncate(time.Minute), "sum of the waits")
+	equal(t, want.Counts, got.Counts)
 }
 
 // TestPartOfGivenBackJobs: of jobs that were given back together, those that a claim leaves keep their attempt, tries
 // and start.
 func TestPartOfGivenBackJobs(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	s.createRun(t, s.account(t), []string{"m1"}, 3, 1)
 	claim(t, d, 3)
 	s.pass(t, 2*time.Minute)
@@ -417,15 +376,13 @@ SELECT COALESCE(sum(l.last_ordinal - l.ordinal + 1), 0) FROM job_leases l JOIN m
 WHERE l.state = 'held' AND l.attempt = 2 AND l.tries = 1 AND l.started_at = r.started_at`); n != 3 {
 		t.Errorf("%d jobs are held by a second attempt, after one try, since the start of the run; want 3", n)
 	}
-	s.check(t)
 }
 
 // TestRevokedWorkerChangesNothing: a revoked worker gets no job, and its reports change nothing. The requests of others in the same
 // transaction are served.
 func TestRevokedWorkerChangesNothing(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	run := s.createRun(t, s.account(t), []string{"m1"}, 3, 1)
 	revoked, other := s.worker(t), s.worker(t)
 	held := claim(t, d, 2)
@@ -451,17 +408,13 @@ func TestRevokedWorkerChangesNothing(t *testing.T) {
 	if _, err := d.Settle(t.Context(), from[0], []jobs.Settlement{settlement(held[0], jobs.Released)}); err != auth.ErrUnknownWorker {
 		t.Errorf("a settlement: %v", err)
 	}
-	if r := s.run(t, run); r.Completed != 1 {
-		t.Errorf("%d jobs are completed, want 1", r.Completed)
-	}
-	s.check(t)
+	equal(t, 1, s.run(t, run).Completed, "jobs are completed")
 }
 
 // TestRevokedDuringLock: a claim gets no jobs if its worker is revoked while it waits for another claim.
 func TestRevokedDuringLock(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	s.createRun(t, s.account(t), []string{"m1"}, 2, 1)
 	worker := s.worker(t)
 	stop := newStopper(jobs.LockClaims)
@@ -503,13 +456,8 @@ func TestFailedCountSettlesNothing(t *testing.T) {
 		if got := s.run(t, run); !errors.Is(err, fault) || got != running {
 			t.Errorf("%v: settled with %v, the run is %+v", faults, err, got)
 		}
-		if n := s.count(t, `SELECT count(*) FROM job_results`); n != 0 {
-			t.Errorf("%v: %d results", faults, n)
-		}
+		equal(t, 0, s.count(t, `SELECT count(*) FROM job_results`), faults, ": results")
 	}
 	countFault, finishedFault = nil, nil
-	if states := settle(t, d, jobs.Completed, claimed...); !slices.Equal(states, []string{"settled"}) {
-		t.Errorf("afterwards: %v", states)
-	}
-	s.check(t)
+	equal(t, []string{jobs.Settled}, settle(t, d, jobs.Completed, claimed...), "afterwards")
 }

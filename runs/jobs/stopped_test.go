@@ -19,11 +19,10 @@ import (
 // that were returned.
 func TestStoppedProcess(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s, other := start(t)
 	pool := s.open(t)
 	p := newPause(t)
 	stopped := jobs.New(jobs.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 10, Finished: p.finished})
-	other := s.dispatcher(t)
 	a := s.account(t)
 	s.createRun(t, a, []string{"m1"}, 1, 1)
 	rest := s.createRun(t, a, []string{"m1"}, 2, 1)
@@ -44,10 +43,7 @@ func TestStoppedProcess(t *testing.T) {
 	if err := <-settled; err == nil {
 		t.Error("the settlement of the stopped process was acknowledged")
 	}
-	if states := settle(t, other, jobs.Completed, held...); states[0] != jobs.Settled || states[1] != jobs.Settled {
-		t.Errorf("settled by another process: %v", states)
-	}
-	s.check(t)
+	equal(t, []string{jobs.Settled, jobs.Settled}, settle(t, other, jobs.Completed, held...), "settled by another process")
 }
 
 // A pause stops a process in the transaction that makes a run final, before its commit.
@@ -117,7 +113,6 @@ func TestStoppedCancel(t *testing.T) {
 	if err := <-canceled; err == nil {
 		t.Error("the cancellation of the stopped process was acknowledged")
 	}
-	s.check(t)
 }
 
 // TestStoppedClaim: a process that stops while it hands out jobs does not stop the claims of others.
@@ -133,26 +128,20 @@ func TestStoppedClaim(t *testing.T) {
 	t.Cleanup(patient.Close)
 
 	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
-	claimed := make(chan error, 1)
-	go func() {
-		d := jobs.New(jobs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 10})
-		_, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute})
-		claimed <- err
-	}()
+	stopped := jobs.New(jobs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 10})
+	claimed := goClaim(t.Context(), stopped, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute})
 	<-stop.stopped
 	got := claim(t, jobs.New(jobs.Config{Pool: patient, Timeout: time.Minute, MaxWaiting: 10}), 1)
 	release()
-	if len(got) != 1 {
-		t.Errorf("%d jobs", len(got))
-	}
-	if err := <-claimed; err == nil {
+	equal(t, 1, len(got), "jobs")
+	if (<-claimed).err == nil {
 		t.Error("the claim of the stopped process was answered")
 	}
-	s.check(t)
 }
 
 // A stopper stops its process after the first batch with a statement that contains sql.
 type stopper struct {
+	storetest.Statements
 	sql              string
 	once             sync.Once
 	stopped, release chan struct{}
@@ -182,9 +171,3 @@ func (s *stopper) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBat
 		})
 	}
 }
-
-func (s *stopper) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	return ctx
-}
-
-func (s *stopper) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}

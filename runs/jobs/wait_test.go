@@ -27,19 +27,15 @@ func TestWaitingClaimGetsAJob(t *testing.T) {
 	other, gone, first := wait(t.Context(), []string{"p2"}), wait(leaving, []string{"p2"}), wait(t.Context(), nil)
 	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 	job := (<-first).jobs
-	if len(job) != 1 {
-		t.Fatalf("%d jobs", len(job))
-	}
 	for _, o := range []jobs.Outcome{jobs.Released, jobs.Throttled} {
 		next := wait(t.Context(), []string{"p1"})
 		settle(t, d, o, job...)
 		if o == jobs.Throttled {
 			s.pass(t, time.Minute)
 		}
-		if job = (<-next).jobs; len(job) != 1 {
-			t.Fatalf("%d jobs after %s", len(job), o)
-		}
+		job = (<-next).jobs
 	}
+	equal(t, 1, len(job), "jobs after all")
 	leave()
 	if a := <-gone; a.err == nil {
 		t.Errorf("a client that left got %v", a)
@@ -53,31 +49,12 @@ func TestWaitingClaimGetsAJob(t *testing.T) {
 	}
 }
 
-// TestPollHandsOutNewJobs: the poll that finds a new run hands out its jobs, too.
-func TestPollHandsOutNewJobs(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	d := s.dispatcher(t)
-	var claims sync.WaitGroup
-	claims.Go(func() {
-		got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute, Wait: 5 * time.Second})
-		if err != nil || len(got) != 1 {
-			t.Errorf("%d jobs, %v", len(got), err)
-		}
-	})
-	storetest.Eventually(t, "the claim waits", func() bool { return d.Stats().Waiting == 1 })
-	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
-	must(t, d.Poll(t.Context()))
-	claims.Wait()
-}
-
-// TestManyWait: one poll hands out as many jobs as there are to the claims that wait, one each, and wakes few claims
-// for a few jobs.
+// TestManyWait: the poll that finds a new run hands out as many jobs as there are to the claims that wait, one each, and
+// wakes few claims for a few jobs.
 func TestManyWait(t *testing.T) {
 	t.Parallel()
 	const waiting = 100
-	s := newSite(t)
-	d := s.dispatcher(t)
+	s, d := start(t)
 	a := s.account(t)
 	var served atomic.Int64
 	var wg sync.WaitGroup
@@ -99,13 +76,10 @@ func TestManyWait(t *testing.T) {
 	storetest.Eventually(t, "three jobs are claimed", func() bool { return served.Load() == 3 })
 	storetest.Eventually(t, "the others wait", func() bool { return d.Asleep() == waiting-3 })
 	// The poll wakes one claim, and each of the three that get jobs wakes two.
-	if n := d.Claims() - before; n != 7 {
-		t.Errorf("%d claims were made for three jobs, want 7", n)
-	}
+	equal(t, 7, d.Claims()-before, "claims were made for three jobs")
 	s.createRun(t, a, []string{"m1"}, waiting-3, 1)
 	must(t, d.Poll(t.Context()))
 	storetest.Eventually(t, "all jobs are claimed", func() bool { return served.Load() == waiting })
-	s.check(t)
 }
 
 // TestRevokedClaims: many waiting claims of a worker that is revoked do not delay another one.
@@ -140,7 +114,6 @@ func TestRevokedClaims(t *testing.T) {
 	s.exec(t, `UPDATE workers SET revoked_at = now()`)
 	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
 	wg.Wait()
-	s.check(t)
 }
 
 // TestSweepDoesNotDelayClaims: while a sweep is not done, claims that wait get jobs.
@@ -155,14 +128,10 @@ func TestSweepDoesNotDelayClaims(t *testing.T) {
 	release := sync.OnceFunc(func() { close(stop.release) })
 	t.Cleanup(release) // before the process is ended, which waits for the sweep
 	<-stop.stopped
-	var claims sync.WaitGroup
-	claims.Go(func() {
-		got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute, Wait: 20 * time.Second})
-		if err != nil || len(got) != 1 {
-			t.Errorf("%d jobs, %v", len(got), err)
-		}
-	})
+	waiting := goClaim(t.Context(), d, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute, Wait: storetest.Patience})
 	storetest.Eventually(t, "the claim waits", func() bool { return d.Stats().Waiting == 1 })
 	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
-	claims.Wait()
+	if got := <-waiting; got.err != nil || len(got.jobs) != 1 {
+		t.Errorf("%d jobs, %v", len(got.jobs), got.err)
+	}
 }
