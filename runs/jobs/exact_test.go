@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -35,8 +36,9 @@ func (s *site) processOn(t testing.TB, pool *pgxpool.Pool) *jobs.Dispatcher {
 	return d
 }
 
-// TestEachJobOnce: workers of two processes that complete, fail, release, renew and forget jobs settle each of them
-// once. Some of them repeat what they have sent.
+// TestEachJobOnce: workers of two processes that complete, fail, release, retry and forget jobs of several accounts settle
+// each of them once, without errors: on Citus they lock rows on several servers in different orders. Some of them repeat
+// what they have sent.
 func TestEachJobOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -54,15 +56,20 @@ func TestEachJobOnce(t *testing.T) {
 	create(a, []string{"m1", "m3", "m2"}, 15, 2)
 	create(b, []string{"m2"}, 3, 1)
 	create(a, []string{"m1"}, 8, 5)
+	for range 6 {
+		account := s.account(t)
+		create(account, []string{"m1"}, 4, 1)
+		create(account, []string{"m1"}, 4, 1)
+	}
 	var mu sync.Mutex
 	completed := make(map[jobs.Key]int)
 	held := make(map[jobs.Key]int) // the highest attempt handed out
 	var left atomic.Int64
-	left.Store(90 + 3 + 40)
+	left.Store(int64(len(places)))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var wg sync.WaitGroup
-	for n := range 6 {
+	for n := range 8 {
 		d := processes[n%2]
 		r := rand.New(rand.NewPCG(uint64(n), 7))
 		wg.Go(func() {
@@ -82,16 +89,21 @@ func TestEachJobOnce(t *testing.T) {
 					if got, want := place(j), places[j.Key]; got != want {
 						t.Errorf("attempt %d of %s asks %s, want %s", j.Attempt, j.Key, got, want)
 					}
-					outcome := jobs.Completed
+					done := settlement(j, jobs.Completed)
 					switch r.IntN(10) {
 					case 0, 1:
-						outcome = jobs.Released
+						done = settlement(j, jobs.Released)
 					case 2:
-						outcome = jobs.Failed
+						done = settlement(j, jobs.Failed)
 					case 3:
 						continue // forgotten
+					case 4:
+						if j.Attempt == 1 {
+							done = settlement(j, jobs.Retry)
+							done.After = 100 * time.Millisecond
+						}
 					}
-					settlements = append(settlements, settlement(j, outcome))
+					settlements = append(settlements, done)
 				}
 				mu.Unlock()
 				if len(settlements) == 0 {
@@ -110,7 +122,7 @@ func TestEachJobOnce(t *testing.T) {
 				}
 				mu.Lock()
 				for i, o := range settlements {
-					if o.Outcome != jobs.Released && first[i].State == jobs.Settled { // stale: the lease has ended
+					if (o.Outcome == jobs.Completed || o.Outcome == jobs.Failed) && first[i].State == jobs.Settled { // stale: the lease has ended
 						completed[o.Key]++
 						left.Add(-1)
 					}
@@ -119,28 +131,19 @@ func TestEachJobOnce(t *testing.T) {
 			}
 		})
 	}
-	wg.Go(func() { // forgotten jobs come back
+	wg.Go(func() {
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
 		for left.Load() > 0 && ctx.Err() == nil {
 			<-tick.C
-			_, err := s.pool.Exec(ctx, `UPDATE job_leases SET until = now(), tries = 0 WHERE state = 'held' AND until < now() + interval '59 s'
-				AND until > now()`)
-			if err != nil && ctx.Err() == nil {
-				t.Error(err)
-			}
-		}
-	})
-	wg.Go(func() { // the invariants hold at every instant
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for left.Load() > 0 && ctx.Err() == nil {
-			<-tick.C
+			_, lost := s.pool.Exec(ctx, `UPDATE job_leases SET until = now(), tries = 0 WHERE state = 'held' AND until < now() + interval '59 s'
+				AND until > now()`) // forgotten jobs come back
+			_, swept := processes[0].Sweep(ctx)
 			violations, err := store.Verify(ctx, s.pool, jobs.Invariants())
 			for _, v := range violations {
 				t.Errorf("while jobs are worked: %s: %s", v.Invariant.Doc, v.Rows)
 			}
-			if err != nil && ctx.Err() == nil {
+			if err := errors.Join(lost, swept, err); err != nil && ctx.Err() == nil {
 				t.Error(err)
 				return
 			}
@@ -155,60 +158,6 @@ func TestEachJobOnce(t *testing.T) {
 	}
 	for _, id := range ordered {
 		if r := s.run(t, id); !r.Finished || r.Completed+r.Failed != r.Total {
-			t.Errorf("run %+v", r)
-		}
-	}
-}
-
-// TestManyAccounts: claims and settlements of many accounts at once, of jobs that are tried again, do not fail. On
-// Citus they lock rows on several servers in different orders.
-func TestManyAccounts(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	const accounts, runsOfEach, jobsOfEach = 8, 3, 8
-	var created []store.ID
-	for range accounts {
-		account := s.account(t)
-		for range runsOfEach {
-			created = append(created, s.createRun(t, account, []string{"m1"}, jobsOfEach, 1))
-		}
-	}
-	var left atomic.Int64
-	left.Store(accounts * runsOfEach * jobsOfEach)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	processes := []*jobs.Dispatcher{s.process(t), s.process(t)}
-	var wg sync.WaitGroup
-	for n := range 8 {
-		d := processes[n%2]
-		wg.Go(func() {
-			for left.Load() > 0 && ctx.Err() == nil {
-				got, err := d.Claim(ctx, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 10, Lease: time.Minute, Wait: 100 * time.Millisecond})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				var settlements []jobs.Settlement
-				for _, j := range got {
-					if j.Attempt == 1 && j.Key.Ordinal%4 == 0 {
-						again := settlement(j, jobs.Retry)
-						again.After = 100 * time.Millisecond
-						settlements = append(settlements, again)
-						continue
-					}
-					settlements = append(settlements, settlement(j, jobs.Completed))
-					left.Add(-1)
-				}
-				if _, err := d.Settle(ctx, jobs.Reporter{}, settlements); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	for _, id := range created {
-		if r := s.run(t, id); !r.Finished || r.Completed != jobsOfEach {
 			t.Errorf("run %+v", r)
 		}
 	}
