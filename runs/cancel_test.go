@@ -54,12 +54,11 @@ func TestCancelEndsARun(t *testing.T) {
 	})
 	account := s.credential.AccountID
 	queued, running, done := create(t, r, s.request("1", 1, 2, 3)), create(t, r, s.request("2", 1, 2, 3)), create(t, r, s.request("3", 1, 1, 1))
-	_, err := s.pool.Exec(t.Context(), `UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_returned = 2, jobs_completed = 1, jobs_failed = 1
+	s.exec(t, `UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_returned = 2, jobs_completed = 1, jobs_failed = 1
 		WHERE id = $1`, running.RunID)
-	must(t, err)
-	must(t, ignore(s.pool.Exec(t.Context(), `UPDATE measurement_runs SET status = 'completed', started_at = now(), finished_at = now(), jobs_completed = 1
-		WHERE id = $1`, done.RunID)))
-	must(t, ignore(s.pool.Exec(t.Context(), `UPDATE account_months SET jobs_completed = 1`)))
+	s.exec(t, `UPDATE measurement_runs SET status = 'completed', started_at = now(), finished_at = now(), jobs_completed = 1
+		WHERE id = $1`, done.RunID)
+	s.exec(t, `UPDATE account_months SET jobs_completed = 1`)
 
 	type counters struct{ Running, Completed, Failed, Canceled int }
 	for _, test := range []struct {
@@ -91,12 +90,8 @@ func TestCancelEndsARun(t *testing.T) {
 	if _, err := r.Cancel(t.Context(), s.customer(t).AccountID, queued.RunID); !errors.Is(err, runs.ErrNotFound) {
 		t.Errorf("another account's run: got %v", err)
 	}
-	if diff := cmp.Diff([]store.ID{queued.RunID, running.RunID}, finished); diff != "" {
-		t.Errorf("runs reported as finished (-want +got):\n%s", diff)
-	}
+	equal(t, []store.ID{queued.RunID, running.RunID}, finished, "runs reported as finished")
 	var m counters
 	must(t, s.pool.QueryRow(t.Context(), `SELECT jobs_completed, jobs_failed, jobs_canceled FROM account_months`).Scan(&m.Completed, &m.Failed, &m.Canceled))
-	if diff := cmp.Diff(counters{0, 2, 1, 10}, m); diff != "" {
-		t.Errorf("the month's totals (-want +got):\n%s", diff)
-	}
+	equal(t, counters{0, 2, 1, 10}, m, "the month's totals")
 }

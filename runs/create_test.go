@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"testing"
 
 	"aiv/auth"
 	"aiv/idempotency"
 	"aiv/runs"
+	"aiv/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -28,17 +28,13 @@ func TestCreateWrites(t *testing.T) {
 	o.Answer = func(r *runs.Run) []byte { encoded = r; return answer }
 	result := create(t, s.process(t, "", always), o)
 	s.wantRuns(t, 1)
-	if diff := cmp.Diff(&runs.CreateResult{RunID: encoded.ID, Answer: answer}, result); diff != "" {
-		t.Errorf("the result (-want +got):\n%s", diff)
-	}
+	equal(t, &runs.CreateResult{RunID: encoded.ID, Answer: answer}, result, "the result")
 	want := &runs.Run{
 		ID: result.RunID, AccountID: s.credential.AccountID, CredentialID: s.credential.ID, Status: "queued", MeasurementType: "grounded",
 		MethodologyVersion: "AIVM-1.0", ModelIDs: []string{"model-0", "model-1"}, QuestionIDs: strange, Repetitions: 2,
 		Locale: "de-AT", Country: "CH", Language: "fr", TotalJobs: 28,
 	}
-	if diff := cmp.Diff(want, encoded); diff != "" {
-		t.Errorf("the run given to Answer (-want +got):\n%s", diff)
-	}
+	equal(t, want, encoded, "the run given to Answer")
 	for _, test := range []struct {
 		query string
 		want  map[string]any
@@ -72,14 +68,12 @@ func TestCreateWrites(t *testing.T) {
 		must(t, err)
 		got, err := pgx.CollectExactlyOneRow(rows, pgx.RowToMap)
 		must(t, err)
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.query, diff)
-		}
+		equal(t, test.want, got, test.query)
 	}
 }
 
-// TestKeyReused: a request that differs in any member but the credential is a different request; other keys and
-// accounts are independent.
+// TestKeyReused: a request that differs in anything but the credential is a different request; other keys and accounts
+// are independent. TestHashOfEachMember changes each member.
 func TestKeyReused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -87,16 +81,11 @@ func TestKeyReused(t *testing.T) {
 	first := create(t, r, s.request("key", 2, 2, 1))
 	for name, change := range map[string]func(*runs.Proposal){
 		"fewer models":           func(p *runs.Proposal) { p.ModelIDs = p.ModelIDs[:1] },
-		"models in other order":  func(p *runs.Proposal) { p.ModelIDs = []string{p.ModelIDs[1], p.ModelIDs[0]} },
-		"questions, other order": func(p *runs.Proposal) { p.QuestionIDs = []string{p.QuestionIDs[1], p.QuestionIDs[0]} },
+		"models in other order":  func(p *runs.Proposal) { slices.Reverse(p.ModelIDs) },
+		"questions, other order": func(p *runs.Proposal) { slices.Reverse(p.QuestionIDs) },
 		"a model as a question": func(p *runs.Proposal) {
 			p.ModelIDs, p.QuestionIDs = p.ModelIDs[:1], append([]string{p.ModelIDs[1]}, p.QuestionIDs...)
 		},
-		"repetitions":      func(p *runs.Proposal) { p.Repetitions = 2 },
-		"measurement type": func(p *runs.Proposal) { p.MeasurementType = "other" },
-		"locale":           func(p *runs.Proposal) { p.Locale = "it-CH" },
-		"country":          func(p *runs.Proposal) { p.Country = "CH" },
-		"language":         func(p *runs.Proposal) { p.Language = "it-IT" },
 	} {
 		o := s.request("key", 2, 2, 1)
 		change(o.Proposal)
@@ -113,18 +102,12 @@ func TestKeyReused(t *testing.T) {
 	replays(t, r, rotated, first)
 	s.wantRuns(t, 1)
 
-	other := s.request("key", 2, 2, 1)
-	other.Proposal.Orderer = runs.OrdererOf(s.customer(t))
-	for i, o := range []*runs.CreateRequest{s.request("Key", 2, 2, 1), other, s.request("key", 2, 2, 1), s.request("key", 2, 2, 1)} {
-		switch i {
-		case 2:
-			o.Operation.Name = "/v1/other"
-		case 3:
-			o.Operation.Kind = "PUT"
-		}
-		if result := create(t, r, o); result.Replayed {
-			t.Errorf("request %d: a key of another account, route, method or spelling is taken for this key", i)
-		}
+	route, method := s.request("key", 2, 2, 1), s.request("key", 2, 2, 1)
+	route.Operation.Name, method.Operation.Kind = "/v1/other", "PUT"
+	for i, o := range []*runs.CreateRequest{
+		s.request("Key", 2, 2, 1), s.requestOf(s.customer(t), "key", 2, 2, 1), route, method,
+	} {
+		equal(t, false, create(t, r, o).Replayed, "request ", i, " is replayed")
 	}
 	s.wantRuns(t, 5)
 }
@@ -157,9 +140,7 @@ func TestRefusedRunWritesNothing(t *testing.T) {
 	if n, err := idempotency.Purge(t.Context(), s.pool, 0); n != 1 || err != nil {
 		t.Fatalf("purged %d, %v", n, err)
 	}
-	if again := create(t, r, s.request("key", 1, 1, 2)); again.Replayed || again.RunID == first.RunID {
-		t.Errorf("a purged key is replayed: %v", again)
-	}
+	equal(t, false, create(t, r, s.request("key", 1, 1, 2)).Replayed, "a purged key is replayed")
 }
 
 // TestConcurrentDuplicates sends the same request many times at once, through two processes.
@@ -168,60 +149,47 @@ func TestConcurrentDuplicates(t *testing.T) {
 	s := newSite(t)
 	processes := []*runs.Runs{s.process(t, "", always), s.process(t, "", always)}
 	for _, size := range []int{1, 251} { // for each batcher
-		results := make([]*runs.CreateResult, 32)
-		var wg sync.WaitGroup
-		for i := range results {
-			wg.Go(func() {
-				var err error
-				if results[i], err = processes[i%2].Create(t.Context(), s.request(fmt.Sprint(size), 1, size, 20)); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		if t.Failed() {
-			return
+		var duplicates []*outcome
+		for i := range 32 {
+			duplicates = append(duplicates, goCreate(t.Context(), processes[i%2], s.request(fmt.Sprint(size), 1, size, 20)))
 		}
 		made := 0
-		want := &runs.CreateResult{RunID: results[0].RunID, Answer: []byte(results[0].RunID.Text("run") + " queued"), Replayed: true}
-		for _, got := range results {
+		for _, d := range duplicates {
+			got, err := d.wait()
+			must(t, err)
 			if !got.Replayed {
 				made++
 			}
-			got.Replayed = true
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("duplicates (-one +other):\n%s", diff)
-			}
+			run := duplicates[0].result.RunID
+			want := &runs.CreateResult{RunID: run, Answer: []byte(run.Text("run") + " queued"), Replayed: got.Replayed}
+			equal(t, want, got, "duplicate")
 		}
-		if made != 1 {
-			t.Errorf("%d of the duplicates created the run, want 1", made)
-		}
+		equal(t, 1, made, "duplicates created the run")
 	}
 	s.wantRuns(t, 2)
 }
 
-// TestCallerGivesUp: the run is written, and replayed when the caller retries.
+// TestCallerGivesUp: a run whose caller gives up while it is written is replayed when the caller retries. One whose
+// caller gave up before its batch started is not written.
 func TestCallerGivesUp(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r := s.process(t, "", always)
 	release := s.holdAccount(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	gaveUp := make(chan error)
-	go func() {
-		_, err := r.Create(ctx, s.request("key", 1, 1, 1))
-		gaveUp <- err
-	}()
+	first := goCreate(ctx, r, s.request("first", 1, 1, 1))
 	s.waiting(t, "advisory")
+	second := goCreate(ctx, r, s.request("second", 1, 1, 1))
+	storetest.Eventually(t, "the second request waits", func() bool { return r.Stats().Small.Waiting > 0 })
 	cancel()
-	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+	for _, gaveUp := range []*outcome{first, second} {
+		if _, err := gaveUp.wait(); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
 	}
 	release()
-	if result := create(t, r, s.request("key", 1, 1, 1)); !result.Replayed {
-		t.Error("the run was not written")
-	}
-	s.wantRuns(t, 1)
+	equal(t, true, create(t, r, s.request("first", 1, 1, 1)).Replayed, "the first run was written")
+	equal(t, false, create(t, r, s.request("second", 1, 1, 1)).Replayed, "the second run was written")
 }
 
 // TestBatchIsOneTransaction: the runs of a batch are written in one transaction, whose time they have, however many
@@ -230,31 +198,21 @@ func TestBatchIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r := s.process(t, "", always)
-	var all []*runs.CreateRequest
+	var all []*outcome
 	for range 8 {
 		c := s.customer(t)
 		for n := range 8 {
-			q := s.request(fmt.Sprint(n), 1, 1, 1)
-			q.Proposal.Orderer = runs.OrdererOf(c)
-			all = append(all, q)
+			all = append(all, goCreate(t.Context(), r, s.requestOf(c, fmt.Sprint(n), 1, 1, 1)))
 		}
 	}
-	var wg sync.WaitGroup
-	for _, q := range all {
-		wg.Go(func() {
-			if _, err := r.Create(t.Context(), q); err != nil {
-				t.Error(err)
-			}
-		})
+	for _, o := range all {
+		must(t, ignore(o.wait()))
 	}
-	wg.Wait()
-	batches := uint64(0)
+	batches := 0
 	for _, n := range r.Stats().Small.Sizes {
-		batches += n
+		batches += int(n)
 	}
-	var times uint64
-	must(t, s.pool.QueryRow(t.Context(), `SELECT count(DISTINCT created_at) FROM measurement_runs`).Scan(&times))
-	if times != batches || batches > 16 {
+	if times := s.count(t, `SELECT count(DISTINCT created_at) FROM measurement_runs`); times != batches || batches > 16 {
 		t.Errorf("%d transactions for %d batches of %d runs", times, batches, len(all))
 	}
 }

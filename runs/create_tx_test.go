@@ -7,7 +7,6 @@ import (
 	"aiv/idempotency"
 	"aiv/runs"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -53,16 +52,14 @@ func TestCreateTx(t *testing.T) {
 			t.Errorf("%s: %+v", name, first)
 		}
 		first.Replayed = true
-		if diff := cmp.Diff(first, create(quota, name, 2, 3, nil)); diff != "" {
-			t.Errorf("%s: the key again (-want +got):\n%s", name, diff)
-		}
+		equal(t, first, create(quota, name, 2, 3, nil), name, ": the key again")
 		if _, err := due(quota, name, 2, 2, nil); !errors.Is(err, runs.ErrKeyReused) {
 			t.Errorf("%s: the key with another run: %v", name, err)
 		}
 		create(quota, name+", large", 12, 500, nil)
-		if result, err := r.Create(t.Context(), s.request(name, 1, 1, 1)); err != nil || result.Replayed {
-			t.Errorf("%s: the key of a route: %+v, %v", name, result, err)
-		}
+		direct, err := r.Create(t.Context(), s.request(name, 1, 1, 1))
+		must(t, err)
+		equal(t, false, direct.Replayed, name, ": the key of a route is replayed")
 		want += 3
 		s.wantRuns(t, want)
 	}
@@ -72,11 +69,8 @@ func TestCreateTx(t *testing.T) {
 	}
 	create(quota, "fits", 1, 5, nil)
 	s.wantRuns(t, want+1)
-	var commits int
-	must(t, s.pool.QueryRow(t.Context(), `SELECT length(name) - length('customer') FROM accounts WHERE id = $1`, s.credential.AccountID).Scan(&commits))
-	if commits != 10 {
-		t.Errorf("%d transactions were committed, want 10", commits)
-	}
+	equal(t, 10, s.count(t, `SELECT length(name) - length('customer') FROM accounts WHERE id = $1`, s.credential.AccountID),
+		"transactions were committed")
 }
 
 func isQuota(err error) bool {

@@ -1,10 +1,8 @@
 package runs_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 
 	"aiv/runs"
@@ -28,14 +26,7 @@ func TestDuplicateInFlight(t *testing.T) {
 	// The duplicate in another process waits for the gate.
 	patient := s.process(t, "&lock_timeout=60s", always)
 	release := s.holdAccount(t)
-	duplicate := make(chan *runs.CreateResult)
-	go func() {
-		result, err := patient.Create(t.Context(), s.request("duplicate", 1, 1, 1))
-		if err != nil {
-			t.Error(err)
-		}
-		duplicate <- result
-	}()
+	duplicate := goCreate(t.Context(), patient, s.request("duplicate", 1, 1, 1))
 	s.waiting(t, "advisory")
 	storetest.SetLockTimeout(t, s.pool, "100ms")
 	impatient := s.process(t, "&lock_timeout=100ms", always)
@@ -46,43 +37,14 @@ func TestDuplicateInFlight(t *testing.T) {
 	if result, err := impatient.Create(t.Context(), s.request("other", 1, 1, 1)); err == nil || errors.Is(err, runs.ErrKeyInUse) || !store.IsUnavailable(err) {
 		t.Errorf("waiting for another lock: got %v, %v", result, err)
 	}
-	neighbor := s.customer(t)
-	o := s.request("duplicate", 1, 1, 1)
-	o.Proposal.Orderer = runs.OrdererOf(neighbor)
-	if result := create(t, impatient, o); result.Replayed {
-		t.Error("the same key of another account is replayed")
-	}
+	other := create(t, impatient, s.requestOf(s.customer(t), "duplicate", 1, 1, 1))
+	equal(t, false, other.Replayed, "the same key of another account is replayed")
 	release()
-	first := <-duplicate
-	if t.Failed() {
-		return
-	}
+	first, err := duplicate.wait()
+	must(t, err)
 	replays(t, impatient, s.request("duplicate", 1, 1, 1), first)
 	create(t, impatient, s.request("other", 1, 1, 1))
 	s.wantRuns(t, 3)
-}
-
-// TestDuplicateRollsBack: when a duplicate rolls back, the waiting request creates the run.
-func TestDuplicateRollsBack(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	r := s.process(t, "", always)
-	giveUp := s.claim(t, "key")
-	var result *runs.CreateResult
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		var err error
-		if result, err = r.Create(t.Context(), s.request("key", 1, 1, 1)); err != nil {
-			t.Error(err)
-		}
-	})
-	s.waiting(t, "transactionid")
-	giveUp()
-	wg.Wait()
-	if result == nil || result.Replayed {
-		t.Errorf("got %v, want a new run", result)
-	}
-	s.wantRuns(t, 1)
 }
 
 // TestDuplicateAlone: a request that waits for a duplicate delays no other request, even if it is alone in its batch.
@@ -95,58 +57,25 @@ func TestDuplicateAlone(t *testing.T) {
 			storetest.SetLockTimeout(t, s.pool, "2s")
 			r := s.process(t, "&lock_timeout=0&statement_timeout=0", always)
 			giveUp := s.claim(t, "key")
-			var wg sync.WaitGroup
+			var waiting []*outcome
 			for range 5 { // more than may be retried at a time
-				wg.Go(func() {
-					_, err := r.Create(t.Context(), s.request("key", 1, 1, repetitions))
-					if storetest.OnCitus() && errors.Is(err, runs.ErrKeyInUse) {
-						return // a cluster gives up on locks sooner
-					}
-					if err != nil {
-						t.Error(err)
-					}
-				})
+				waiting = append(waiting, goCreate(t.Context(), r, s.request("key", 1, 1, repetitions)))
 			}
 			s.waiting(t, "transactionid")
 			for i := range 2 {
 				create(t, r, s.request(fmt.Sprint(i), 1, 1, repetitions))
 			}
 			giveUp()
-			wg.Wait()
-			_, err := r.Create(t.Context(), s.request("key", 1, 1, repetitions))
-			must(t, err)
+			for _, w := range waiting {
+				// A cluster gives up on locks sooner.
+				if _, err := w.wait(); !storetest.OnCitus() || !errors.Is(err, runs.ErrKeyInUse) {
+					must(t, err)
+				}
+			}
+			create(t, r, s.request("key", 1, 1, repetitions))
 			s.wantRuns(t, 3)
 		})
 	}
-}
-
-// TestCancelBeforeTheBatch: a request whose caller gave up before its batch started is not written.
-func TestCancelBeforeTheBatch(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	r := s.process(t, "&lock_timeout=0&statement_timeout=0", always)
-	release := s.holdAccount(t)
-	done := make(chan error)
-	go func() {
-		_, err := r.Create(t.Context(), s.request("first", 1, 1, 1))
-		done <- err
-	}()
-	s.waiting(t, "advisory")
-	ctx, leave := context.WithCancel(t.Context())
-	gone := make(chan error)
-	go func() {
-		_, err := r.Create(ctx, s.request("second", 1, 1, 1))
-		gone <- err
-	}()
-	storetest.Eventually(t, "the second request waits", func() bool { return r.Stats().Small.Waiting > 0 })
-	leave()
-	if err := <-gone; !errors.Is(err, context.Canceled) {
-		t.Errorf("the caller that gave up got %v", err)
-	}
-	release()
-	must(t, <-done)
-	create(t, r, s.request("third", 1, 1, 1))
-	s.wantRuns(t, 2)
 }
 
 // TestBatchWithADuplicate: requests in one batch with a request that waits for a duplicate are written while it waits.

@@ -1,7 +1,6 @@
 package runs_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -28,9 +27,7 @@ func TestMonthsAreLockedInOrder(t *testing.T) {
 	slices.SortFunc(customers, func(a, b *auth.Credential) int { return b.AccountID.Compare(a.AccountID) })
 	requests := func(key string, jobs int64) (all []*runs.CreateRequest) {
 		for _, c := range customers {
-			q := s.request(key, 1, 1, jobs)
-			q.Proposal.Orderer = runs.OrdererOf(c)
-			all = append(all, q)
+			all = append(all, s.requestOf(c, key, 1, 1, jobs))
 		}
 		return all
 	}
@@ -60,12 +57,9 @@ func TestMonthsAreLockedInOrder(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- test.write() }()
 		s.waiting(t, "transactionid")
-		var free int
-		must(t, s.pool.QueryRow(t.Context(), `WITH free AS (SELECT FROM account_months FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`).Scan(&free))
-		if free != n-1 {
-			t.Errorf("%s: %d of %d months are not locked, want %d", test.name, free, n, n-1)
-		}
-		must(t, tx.Rollback(context.WithoutCancel(t.Context())))
+		equal(t, n-1, s.count(t, `WITH free AS (SELECT FROM account_months FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`),
+			test.name, ": months that are not locked")
+		must(t, tx.Rollback(t.Context()))
 		must(t, <-done)
 	}
 	s.wantRuns(t, 4*n)
@@ -82,9 +76,7 @@ func TestNewMonthsAreLockedInOrder(t *testing.T) {
 	for range 10 {
 		c := s.customer(t)
 		accounts = append(accounts, c.AccountID)
-		q := s.request("key", 1, 1, 1)
-		q.Proposal.Orderer = runs.OrdererOf(c)
-		requests = append(requests, q)
+		requests = append(requests, s.requestOf(c, "key", 1, 1, 1))
 	}
 	slices.SortFunc(requests, func(a, b *runs.CreateRequest) int {
 		return b.Proposal.Orderer.AccountID.Compare(a.Proposal.Orderer.AccountID)
@@ -115,17 +107,11 @@ func TestLargeRunWaitsForMonth(t *testing.T) {
 	r := s.process(t, "&lock_timeout=30s", always)
 	create(t, r, s.request("first", 1, 1, 1))
 	tx := begin(t, s.pool, `UPDATE account_months SET runs = runs`)
-	done := make(chan error, 1)
-	go func() {
-		_, err := r.Create(t.Context(), s.request("large", 1, 1, 5001))
-		done <- err
-	}()
+	done := goCreate(t.Context(), r, s.request("large", 1, 1, 5001))
 	s.waiting(t, "transactionid")
 	must(t, tx.Rollback(t.Context()))
-	must(t, <-done)
-	if stats := r.Stats(); stats.Large.Failed > 0 {
-		t.Error("the jobs were copied twice")
-	}
+	must(t, ignore(done.wait()))
+	equal(t, 0, r.Stats().Large.Failed, "runs whose jobs were copied twice")
 }
 
 // TestKeysAreClaimedInOrder: a batch that waits for the first of its keys has claimed none of the others, so that

@@ -2,6 +2,7 @@ package runs_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -76,6 +77,17 @@ func (s *site) customer(t testing.TB) *auth.Credential {
 	return &auth.Credential{ID: c.ID, AccountID: account.ID}
 }
 
+func (s *site) exec(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	must(t, ignore(s.pool.Exec(t.Context(), sql, args...)))
+}
+
+func (s *site) count(t testing.TB, sql string, args ...any) (n int) {
+	t.Helper()
+	must(t, s.pool.QueryRow(t.Context(), sql, args...).Scan(&n))
+	return n
+}
+
 // open returns a pool that only the test uses. It must not close it.
 func (s *site) open(t testing.TB, settings string) (pool *pgxpool.Pool) {
 	t.Helper()
@@ -132,19 +144,18 @@ func (s *site) request(key string, models, questions int, repetitions int64) *ru
 	}
 }
 
-// written counts the runs in the database. It fails the test if a run lacks some of what is written with it.
-func (s *site) written(t *testing.T) (n int) {
-	t.Helper()
-	s.verify(t)
-	must(t, s.pool.QueryRow(t.Context(), `SELECT count(*) FROM measurement_runs`).Scan(&n))
-	return n
+// requestOf returns the same request of another customer.
+func (s *site) requestOf(c *auth.Credential, key string, models, questions int, repetitions int64) *runs.CreateRequest {
+	q := s.request(key, models, questions, repetitions)
+	q.Proposal.Orderer = runs.OrdererOf(c)
+	return q
 }
 
+// wantRuns counts the runs in the database. It fails the test if a run lacks some of what is written with it.
 func (s *site) wantRuns(t *testing.T, want int) {
 	t.Helper()
-	if got := s.written(t); got != want {
-		t.Errorf("%d runs are written, want %d", got, want)
-	}
+	s.verify(t)
+	equal(t, want, s.count(t, `SELECT count(*) FROM measurement_runs`), "runs are written")
 }
 
 func create(t *testing.T, r *runs.Runs, o *runs.CreateRequest) *runs.CreateResult {
@@ -154,14 +165,44 @@ func create(t *testing.T, r *runs.Runs, o *runs.CreateRequest) *runs.CreateResul
 	return result
 }
 
+// outcome is the outcome of a request, when done is closed.
+type outcome struct {
+	done   chan struct{}
+	result *runs.CreateResult
+	err    error
+}
+
+// goCreate sends a request in the background.
+func goCreate(ctx context.Context, r *runs.Runs, q *runs.CreateRequest) *outcome {
+	o := &outcome{done: make(chan struct{})}
+	go func() {
+		defer close(o.done)
+		o.result, o.err = r.Create(ctx, q)
+	}()
+	return o
+}
+
+func (o *outcome) wait() (*runs.CreateResult, error) {
+	<-o.done
+	return o.result, o.err
+}
+
+// refuses fails the test unless a request is refused because only so many jobs remain, of the quota or of the bound of
+// unfinished jobs.
+func refuses(t *testing.T, r *runs.Runs, q *runs.CreateRequest, remaining int64, unfinished bool) {
+	t.Helper()
+	_, err := r.Create(t.Context(), q)
+	if e, ok := errors.AsType[*runs.QuotaError](err); !ok || e.Remaining != remaining || e.Unfinished != unfinished {
+		t.Errorf("got %v, want that %d jobs remain, unfinished %t", err, remaining, unfinished)
+	}
+}
+
 // replays fails the test unless the request replays the first result.
 func replays(t *testing.T, r *runs.Runs, o *runs.CreateRequest, first *runs.CreateResult) {
 	t.Helper()
 	want := *first
 	want.Replayed = true
-	if diff := cmp.Diff(&want, create(t, r, o)); diff != "" {
-		t.Errorf("the replay (-want +got):\n%s", diff)
-	}
+	equal(t, &want, create(t, r, o), "the replay")
 }
 
 // waiting waits until a statement waits for a lock of the given kind, and returns its process id. It ignores the first
@@ -221,6 +262,14 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// equal reports a difference between two values, which what describes.
+func equal[T any](t testing.TB, want, got T, what ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"aiv/idempotency"
@@ -48,7 +47,7 @@ ON CONFLICT (account_id, month) DO UPDATE SET runs = m.runs + excluded.runs, job
 
 func (s *site) past(t *testing.T, n int, age time.Duration, final bool) {
 	t.Helper()
-	must(t, ignore(s.pool.Exec(t.Context(), pastRuns, s.credential.AccountID, s.credential.ID, time.Now().Add(-age), n, final)))
+	s.exec(t, pastRuns, s.credential.AccountID, s.credential.ID, time.Now().Add(-age), n, final)
 }
 
 func (s *site) purger() *runs.Purger {
@@ -105,19 +104,13 @@ func TestPurgeDeletesOldFinalRuns(t *testing.T) {
 	}
 	s.verify(t)
 	want := rowCounts{5, 20, 10, 5, 5, 255, 5, 255, 1020}
-	if diff := cmp.Diff(want, s.left(t, first)); diff != "" {
-		t.Errorf("rows of the first account (-want +got):\n%s", diff)
-	}
+	equal(t, want, s.left(t, first), "rows of the first account")
 	// Whatever the time is, runs whose key may be replayed stay.
 	purged, err = p.FinishedBefore(t.Context(), time.Now(), day)
 	must(t, err)
-	if want := (runs.Purged{Runs: 3, Jobs: 12}); purged != want {
-		t.Errorf("got %+v, want %+v", purged, want)
-	}
+	equal(t, runs.Purged{Runs: 3, Jobs: 12}, purged)
 	s.verify(t)
-	if diff := cmp.Diff(rowCounts{1, 4, 2, 1, 1, 2, 1, 2, 8}, s.left(t, s.credential.AccountID)); diff != "" {
-		t.Errorf("rows of the second account (-want +got):\n%s", diff)
-	}
+	equal(t, rowCounts{1, 4, 2, 1, 1, 2, 1, 2, 8}, s.left(t, s.credential.AccountID), "rows of the second account")
 }
 
 // TestPurgeOfLargeRuns: a step deletes up to 20,000 jobs, or one run with more.
@@ -125,18 +118,16 @@ func TestPurgeOfLargeRuns(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.past(t, 5, 90*day, true)
-	must(t, ignore(s.pool.Exec(t.Context(), `
+	s.exec(t, `
 UPDATE measurement_runs r SET repetitions = k.jobs / 2, total_jobs = k.jobs, jobs_completed = k.jobs - 1
 FROM (SELECT id, (ARRAY[10000, 10000, 2, 30000, 20000])[row_number() OVER (ORDER BY created_at)] AS jobs
   FROM measurement_runs WHERE account_id = $1) k
-WHERE r.account_id = $1 AND r.id = k.id`, s.credential.AccountID)))
+WHERE r.account_id = $1 AND r.id = k.id`, s.credential.AccountID)
 	var steps []runs.Purged
 	p := s.purger()
 	p.Progress = func(total runs.Purged) { steps = append(steps, total) }
 	must(t, ignore(p.FinishedBefore(t.Context(), time.Now().Add(-30*day), day)))
-	if diff := cmp.Diff([]runs.Purged{{Runs: 2, Jobs: 20_000}, {Runs: 3, Jobs: 20_002}, {Runs: 4, Jobs: 50_002}, {Runs: 5, Jobs: 70_002}}, steps); diff != "" {
-		t.Errorf("totals after each step (-want +got):\n%s", diff)
-	}
+	equal(t, []runs.Purged{{Runs: 2, Jobs: 20_000}, {Runs: 3, Jobs: 20_002}, {Runs: 4, Jobs: 50_002}, {Runs: 5, Jobs: 70_002}}, steps, "totals after each step")
 }
 
 // TestPurgeInterrupted ends a purge between two steps and in the middle of a step. What is left is consistent, and the
@@ -170,9 +161,7 @@ func TestPurgeInterrupted(t *testing.T) {
 
 	purged, err = s.purger().FinishedBefore(t.Context(), before, day)
 	must(t, err)
-	if purged.Runs != 30 {
-		t.Errorf("the next purge deleted %+v", purged)
-	}
+	equal(t, 30, purged.Runs, "runs of the next purge")
 	s.verify(t)
 }
 
@@ -190,9 +179,7 @@ func TestPurgeLocked(t *testing.T) {
 	s.waiting(t, "transactionid")
 	must(t, tx.Rollback(t.Context()))
 	must(t, <-done)
-	if n := s.left(t, s.credential.AccountID); n.Runs != 0 {
-		t.Errorf("left: %+v", n)
-	}
+	equal(t, 0, s.left(t, s.credential.AccountID).Runs, "left")
 	s.verify(t)
 }
 
@@ -210,14 +197,8 @@ func TestEraseRuns(t *testing.T) {
 
 	purged, err := s.purger().Account(t.Context(), erased)
 	must(t, err)
-	if want := (runs.Purged{Runs: 110, Jobs: 440}); purged != want {
-		t.Errorf("got %+v, want %+v", purged, want)
-	}
+	equal(t, runs.Purged{Runs: 110, Jobs: 440}, purged)
 	s.verify(t)
-	if diff := cmp.Diff(rowCounts{Alerts: 110, RunsCharged: 110, JobsCharged: 440}, s.left(t, erased)); diff != "" {
-		t.Errorf("rows of the account (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(other, s.left(t, s.credential.AccountID)); diff != "" {
-		t.Errorf("rows of the other account (-want +got):\n%s", diff)
-	}
+	equal(t, rowCounts{Alerts: 110, RunsCharged: 110, JobsCharged: 440}, s.left(t, erased), "rows of the account")
+	equal(t, other, s.left(t, s.credential.AccountID), "rows of the other account")
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"aiv/runs"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -52,17 +50,15 @@ func TestQuotaIsExact(t *testing.T) {
 		return
 	}
 	for i := range 3 { // runs of one job fill what remains
-		create1 := s.request(fmt.Sprintf("rest %d", i), 1, 1, 1)
-		if _, err := processes[0].Create(t.Context(), create1); err != nil {
+		if _, err := processes[0].Create(t.Context(), s.request(fmt.Sprintf("rest %d", i), 1, 1, 1)); err != nil {
 			break
 		}
 	}
-	var ordered, jobs int64
-	must(t, s.pool.QueryRow(t.Context(), `SELECT jobs_ordered, (SELECT count(*) FROM measurement_jobs) FROM account_months`).Scan(&ordered, &jobs))
-	if ordered != quota || jobs != quota || refused.Load() == 0 {
-		t.Errorf("%d jobs are counted and %d written, want %d; %d runs were refused", ordered, jobs, quota, refused.Load())
+	equal(t, quota, s.count(t, `SELECT jobs_ordered FROM account_months`), "jobs are counted")
+	equal(t, quota, s.count(t, `SELECT count(*) FROM measurement_jobs`), "jobs are written")
+	if refused.Load() == 0 {
+		t.Error("no run was refused")
 	}
-	s.written(t)
 }
 
 // TestQuotaAndReplay: a run that does not fit writes nothing and leaves its key free; a replay is never refused.
@@ -73,39 +69,29 @@ func TestQuotaAndReplay(t *testing.T) {
 	r := s.process(t, "", always)
 	first := create(t, r, s.request("first", 1, 2, 3))
 	for range 2 {
-		_, err := r.Create(t.Context(), s.request("second", 1, 1, 1))
-		if e, ok := errors.AsType[*runs.QuotaError](err); !ok || e.Remaining != 0 || e.Limit != 6 || e.Unfinished {
-			t.Fatalf("got %v, want an exceeded quota", err)
-		}
+		refuses(t, r, s.request("second", 1, 1, 1), 0, false)
 		replays(t, r, s.request("first", 1, 2, 3), first)
 	}
 	if _, err := r.Create(t.Context(), s.request("first", 1, 2, 1)); !errors.Is(err, runs.ErrKeyReused) {
 		t.Errorf("the key with another request: got %v", err)
 	}
-	for _, lowered := range []struct{ quota, maxUnfinished *int64 }{{new(int64(5)), nil}, {nil, new(int64(5))}} {
-		s.meter(lowered.quota, lowered.maxUnfinished)
-		_, err := r.Create(t.Context(), s.request("second", 1, 1, 1))
-		if e, ok := errors.AsType[*runs.QuotaError](err); !ok || e.Remaining != 0 {
-			t.Errorf("more than the account may order is used: got %v, want 0 to remain", err)
-		}
-	}
+	// More than the account may order is used.
+	s.meter(new(int64(5)), nil)
+	refuses(t, r, s.request("second", 1, 1, 1), 0, false)
+	s.meter(nil, new(int64(5)))
+	refuses(t, r, s.request("second", 1, 1, 1), 0, true)
 	s.meter(new(int64(7)), nil)
-	if second := create(t, r, s.request("second", 1, 1, 1)); second.Replayed {
-		t.Error("the refused run's key was not free")
-	}
+	equal(t, false, create(t, r, s.request("second", 1, 1, 1)).Replayed, "the key of the refused run")
 	s.meter(nil, nil)
 	create(t, r, s.request("third", 1, 1, 1)) // counted without a quota too
 	s.meter(new(int64(9)), nil)
-	if _, err := r.Create(t.Context(), s.request("fourth", 1, 2, 1)); err == nil {
-		t.Error("a run created without a quota is not counted")
-	}
+	refuses(t, r, s.request("fourth", 1, 2, 1), 1, false)
 	s.wantRuns(t, 3)
 	stats := r.Stats()
 	got := map[string]uint64{"created": stats.Created, "jobs": stats.Jobs, "replayed": stats.Replayed, "refused": stats.Refused,
 		"conflicts": stats.Conflicts, "failed": stats.Failed}
-	if diff := cmp.Diff(map[string]uint64{"created": 3, "jobs": 8, "replayed": 2, "refused": 5, "conflicts": 1, "failed": 0}, got); diff != "" {
-		t.Errorf("counts (-want +got):\n%s", diff)
-	}
+	equal(t, map[string]uint64{"created": 3, "jobs": 8, "replayed": 2, "refused": 5, "conflicts": 1, "failed": 0}, got,
+		"counts")
 }
 
 // TestUnfinishedJobs: the bound of unfinished jobs holds for runs of any size, and a finished run makes room.
@@ -115,13 +101,8 @@ func TestUnfinishedJobs(t *testing.T) {
 	s.meter(nil, new(int64(6000)))
 	r := s.process(t, "", always)
 	large := create(t, r, s.request("large", 10, 60, 10))
-	_, err := r.Create(t.Context(), s.request("small", 1, 1, 1))
-	if e, ok := errors.AsType[*runs.QuotaError](err); !ok || !e.Unfinished || e.Remaining != 0 {
-		t.Fatalf("got %v, want too many unfinished jobs", err)
-	}
-	if _, err := r.Cancel(t.Context(), s.credential.AccountID, large.RunID); err != nil {
-		t.Fatal(err)
-	}
+	refuses(t, r, s.request("small", 1, 1, 1), 0, true)
+	must(t, ignore(r.Cancel(t.Context(), s.credential.AccountID, large.RunID)))
 	create(t, r, s.request("small", 1, 1, 1))
 	s.wantRuns(t, 2)
 }
@@ -133,14 +114,10 @@ func TestFinishedJobsOfRunningRuns(t *testing.T) {
 	s.meter(nil, new(int64(10)))
 	r := s.process(t, "", always)
 	first := create(t, r, s.request("first", 1, 10, 1))
-	_, err := s.pool.Exec(t.Context(), `
+	s.exec(t, `
 UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_completed = 6, jobs_failed = 3 WHERE account_id = $1 AND id = $2`,
 		s.credential.AccountID, first.RunID)
-	must(t, err)
-	_, err = r.Create(t.Context(), s.request("ten", 1, 10, 1))
-	if e, ok := errors.AsType[*runs.QuotaError](err); !ok || !e.Unfinished || e.Remaining != 9 {
-		t.Errorf("got %v, want 9 jobs to remain", err)
-	}
+	refuses(t, r, s.request("ten", 1, 10, 1), 9, true)
 	create(t, r, s.request("nine", 1, 9, 1))
 	// Two runs that fit together only if finished jobs do not count.
 	s.meter(nil, new(int64(30)))
@@ -160,24 +137,19 @@ func TestSpentQuotaWritesNothing(t *testing.T) {
 SELECT concat_ws(', ', pg_relation_size('account_months'), (SELECT string_agg(concat_ws(' ', ctid, xmin, xmax), ', ') FROM account_months))`).Scan(&state))
 		return state
 	}
-	refused := func(key string) {
+	refused := func(key string, remaining int64) {
 		t.Helper()
 		before := months()
-		_, err := r.Create(t.Context(), s.request(key, 1, 2, 1))
-		if _, ok := errors.AsType[*runs.QuotaError](err); !ok {
-			t.Errorf("%s: got %v, want an exceeded quota", key, err)
-		}
-		if now := months(); now != before {
-			t.Errorf("%s: the table of months was %s and is %s", key, before, now)
-		}
+		refuses(t, r, s.request(key, 1, 2, 1), remaining, false)
+		equal(t, before, months(), key, ": the table of months")
 	}
 	s.meter(new(int64(0)), nil)
-	refused("no month")
+	refused("no month", 0)
 	s.meter(new(int64(3)), nil)
 	create(t, r, s.request("first", 1, 2, 1))
-	refused("one job remains")
+	refused("one job remains", 1)
 	create(t, r, s.request("second", 1, 1, 1))
-	refused("spent")
+	refused("spent", 0)
 }
 
 // TestDefaultBound: an account whose plan sets no bound is refused what exceeds the default, even if it only sends
@@ -195,15 +167,10 @@ func TestDefaultBound(t *testing.T) {
 				return s.request(fmt.Sprint(next), 1, int(jobs+99)/100, min(jobs, 100))
 			}
 			create(t, r, request())
-			_, err := s.pool.Exec(t.Context(), `UPDATE account_months SET jobs_ordered = $1`, runs.DefaultMaxUnfinishedJobs-jobs)
-			must(t, err)
+			s.exec(t, `UPDATE account_months SET jobs_ordered = $1`, runs.DefaultMaxUnfinishedJobs-jobs)
 			create(t, r, request()) // fills the bound, and this process learns of it
-			_, err = r.Create(t.Context(), request())
-			if e, ok := errors.AsType[*runs.QuotaError](err); !ok || !e.Unfinished || e.Remaining != 0 {
-				t.Fatalf("got %v, want too many unfinished jobs", err)
-			}
-			_, err = s.pool.Exec(t.Context(), `UPDATE account_months SET jobs_completed = $1`, jobs)
-			must(t, err)
+			refuses(t, r, request(), 0, true)
+			s.exec(t, `UPDATE account_months SET jobs_completed = $1`, jobs)
 			create(t, r, request())
 		})
 	}
@@ -215,8 +182,7 @@ func TestDefaultBoundBurst(t *testing.T) {
 	s := newSite(t)
 	r := s.process(t, "", always)
 	create(t, r, s.request("first", 1, 1, 1))
-	_, err := s.pool.Exec(t.Context(), `UPDATE account_months SET jobs_ordered = $1`, runs.DefaultMaxUnfinishedJobs-16_000)
-	must(t, err)
+	s.exec(t, `UPDATE account_months SET jobs_ordered = $1`, runs.DefaultMaxUnfinishedJobs-16_000)
 	create(t, r, s.request("second", 1, 1, 1))
 	var created atomic.Int64
 	var wg sync.WaitGroup
@@ -249,11 +215,9 @@ func TestLockedMonth(t *testing.T) {
 			r := s.process(t, "&lock_timeout=60s", always)
 			create(t, r, s.request("first", 1, 1, 1))
 			s.whileMonthIsLocked(t, r, func() {
-				other := s.request("other", 1, 1, 1)
 				c := *s.customer(t)
 				c.JobsPerMonth = quota
-				other.Proposal.Orderer = runs.OrdererOf(&c)
-				create(t, r, other)
+				create(t, r, s.requestOf(&c, "other", 1, 1, 1))
 			})
 			s.wantRuns(t, 3)
 		})
@@ -264,15 +228,11 @@ func TestLockedMonth(t *testing.T) {
 func (s *site) whileMonthIsLocked(t *testing.T, r *runs.Runs, f func()) {
 	t.Helper()
 	tx := begin(t, s.pool, `SELECT FROM account_months WHERE account_id = $1 FOR UPDATE`, s.credential.AccountID)
-	blocked := make(chan error)
-	go func() {
-		_, err := r.Create(t.Context(), s.request("second", 1, 1, 1))
-		blocked <- err
-	}()
+	blocked := goCreate(t.Context(), r, s.request("second", 1, 1, 1))
 	s.waiting(t, "transactionid")
 	f()
 	must(t, tx.Rollback(t.Context()))
-	if err := <-blocked; storetest.OnCitus() && store.IsLockTimeout(err) { // a cluster gives up on locks sooner
+	if _, err := blocked.wait(); storetest.OnCitus() && store.IsLockTimeout(err) { // a cluster gives up on locks sooner
 		create(t, r, s.request("second", 1, 1, 1))
 	} else {
 		must(t, err)
@@ -296,9 +256,7 @@ func TestQuotaAndDuplicates(t *testing.T) {
 			t.Error(a.err)
 		}
 	}
-	var ordered int64
-	must(t, s.pool.QueryRow(t.Context(), `SELECT jobs_ordered FROM account_months`).Scan(&ordered))
-	if ordered > quota {
+	if ordered := s.count(t, `SELECT jobs_ordered FROM account_months`); ordered > quota {
 		t.Errorf("%d jobs were ordered with a quota of %d", ordered, quota)
 	}
 	s.wantRuns(t, 21)
@@ -311,26 +269,20 @@ func TestLargeRunsWithQuota(t *testing.T) {
 	s := newSiteAt(t, storetest.URL(t))
 	for _, holder := range s.holders {
 		for _, table := range storetest.Pieces(t, holder, "measurement_jobs") {
-			_, err := holder.Exec(t.Context(), "CREATE TRIGGER gate BEFORE INSERT ON "+table+" FOR EACH ROW WHEN (NEW.ordinal = 5001) EXECUTE FUNCTION gate('jobs')")
-			must(t, err)
+			storetest.Exec(t, holder, "CREATE TRIGGER gate BEFORE INSERT ON "+table+
+				" FOR EACH ROW WHEN (NEW.ordinal = 5001) EXECUTE FUNCTION gate('jobs')")
 		}
 	}
 	s.meter(new(int64(10_000)), nil)
 	r := s.process(t, "&lock_timeout=60s", always)
-	large := make(chan error)
 	release := s.hold(t, "jobs") // the rest of the run has been written
-	go func() {
-		_, err := r.Create(t.Context(), s.request("large", 1, 1, 5001))
-		large <- err
-	}()
+	large := goCreate(t.Context(), r, s.request("large", 1, 1, 5001))
 	s.waiting(t, "advisory")
-	small := s.request("small", 1, 1, 1)
 	c := *s.customer(t)
 	c.JobsPerMonth = new(int64(10))
-	small.Proposal.Orderer = runs.OrdererOf(&c)
-	create(t, r, small)
+	create(t, r, s.requestOf(&c, "small", 1, 1, 1))
 	release()
-	must(t, <-large)
+	must(t, ignore(large.wait()))
 	s.wantRuns(t, 2)
 }
 
@@ -342,22 +294,14 @@ func TestQuotaOfEachMonth(t *testing.T) {
 	s.meter(new(int64(6)), nil)
 	r := s.process(t, "&timezone=America%2FNew_York", always)
 	create(t, r, s.request("last month", 1, 2, 3))
-	if _, err := r.Create(t.Context(), s.request("too many", 1, 1, 1)); err == nil {
-		t.Error("a run beyond the quota is admitted")
-	}
+	refuses(t, r, s.request("too many", 1, 1, 1), 0, false)
 	for _, table := range []string{"measurement_runs", "measurement_run_models", "usage_records", "idempotency_records"} {
-		_, err := s.pool.Exec(t.Context(), `UPDATE `+table+` SET created_at = date_trunc('month', now(), 'UTC') - interval '1 microsecond'`)
-		must(t, err)
+		s.exec(t, `UPDATE `+table+` SET created_at = date_trunc('month', now(), 'UTC') - interval '1 microsecond'`)
 	}
-	var lastMonth time.Time
-	must(t, s.pool.QueryRow(t.Context(), `SELECT date_trunc('month', month - interval '1 day', 'UTC') FROM account_months`).Scan(&lastMonth))
-	_, err := s.pool.Exec(t.Context(), `UPDATE account_months SET month = $1`, lastMonth)
-	must(t, err)
+	s.exec(t, `UPDATE account_months SET month = date_trunc('month', month - interval '1 day', 'UTC')`)
 	create(t, r, s.request("too many", 1, 1, 1))
 	create(t, r, s.request("the rest", 1, 1, 5))
-	if _, err := r.Create(t.Context(), s.request("one more", 1, 1, 1)); err == nil {
-		t.Error("a run beyond the new month's quota is admitted")
-	}
+	refuses(t, r, s.request("one more", 1, 1, 1), 0, false)
 	s.wantRuns(t, 3)
 }
 
@@ -369,21 +313,17 @@ func TestUsageOfMonths(t *testing.T) {
 	r := s.process(t, "&timezone=America%2FNew_York", always)
 	for i, created := range []string{"2026-01-31 23:59:59.999999Z", "2026-02-01Z", "2026-02-28 23:59:59.999999Z", "2026-03-01Z", "2026-03-31 23:59:59.999999Z", "2026-04-01Z"} {
 		run := create(t, r, s.request(created, 1, 1, 10))
-		_, err := s.pool.Exec(t.Context(), `
+		s.exec(t, `
 UPDATE measurement_runs SET created_at = $2, started_at = $2, status = 'running', jobs_completed = $3 WHERE id = $1`, run.RunID, created, i+1)
-		must(t, err)
 	}
 	final := create(t, r, s.request("final", 1, 1, 10)) // counted by account_months
-	_, err := s.pool.Exec(t.Context(), `
+	s.exec(t, `
 UPDATE measurement_runs SET created_at = $2, started_at = $2, finished_at = $2, status = 'completed', jobs_completed = 10 WHERE id = $1`, final.RunID, "2026-01-15Z")
-	must(t, err)
 	var got []int64
 	for _, month := range []time.Month{time.January, time.February, time.March, time.April} {
 		u, err := r.MonthOf(t.Context(), s.credential.AccountID, new(time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC)))
 		must(t, err)
 		got = append(got, u.Completed)
 	}
-	if diff := cmp.Diff([]int64{1, 2 + 3, 4 + 5, 6}, got); diff != "" {
-		t.Errorf("completed jobs by month (-want +got):\n%s", diff)
-	}
+	equal(t, []int64{1, 2 + 3, 4 + 5, 6}, got, "completed jobs by month")
 }
