@@ -110,9 +110,7 @@ func TestPrivateAddressesAreDenied(t *testing.T) {
 func TestNothingIsConnectedTo(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	var connections atomic.Int32
 	go func() {
@@ -142,9 +140,7 @@ func TestNothingIsConnectedTo(t *testing.T) {
 			}
 		}
 	}
-	if n := connections.Load(); n != 0 {
-		t.Errorf("%d connections", n)
-	}
+	equal(t, 0, connections.Load(), "connections")
 }
 
 // TestNameThatChanges: the address that is connected to is checked, not one that was resolved before.
@@ -156,21 +152,14 @@ func TestNameThatChanges(t *testing.T) {
 	deny := prefixes("127.0.0.2/32")
 	s := newSender(&restrictedDialer{resolver: names.start(t), timeout: 5 * time.Second, allowPrivate: true, deny: deny}, 1)
 	url := "http://name.test:" + port
-	if got := s.send(t.Context(), url, http.Header{}, nil); got.err != webhooks.ErrorBlocked {
-		t.Errorf("denied address: %+v", got)
-	}
+	equal(t, webhooks.ErrorBlocked, s.send(t.Context(), url, http.Header{}, nil).err, "denied address")
 	// Of several addresses, those that are allowed are tried.
 	names.set("name.test.", netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.1"))
-	if got := s.send(t.Context(), url, http.Header{}, nil); got.err != "" {
-		t.Errorf("one of two addresses is allowed: %+v", got)
-	}
+	equal(t, "", s.send(t.Context(), url, http.Header{}, nil).err, "one of two addresses is allowed")
 	_, closed, _ := net.SplitHostPort(strings.Trim(closedPort(t), "htp:/"))
-	if got := s.send(t.Context(), "http://name.test:"+closed, http.Header{}, nil); got.err != webhooks.ErrorConnection {
-		t.Errorf("the allowed address refuses connections: %+v", got)
-	}
+	equal(t, webhooks.ErrorConnection, s.send(t.Context(), "http://name.test:"+closed, http.Header{}, nil).err,
+		"the allowed address refuses connections")
 	s.transport.CloseIdleConnections()
 	names.set("name.test.", netip.MustParseAddr("127.0.0.2"))
-	if got := s.send(t.Context(), url, http.Header{}, nil); got.err != webhooks.ErrorBlocked {
-		t.Errorf("after the name has changed: %+v", got)
-	}
+	equal(t, webhooks.ErrorBlocked, s.send(t.Context(), url, http.Header{}, nil).err, "after the name has changed")
 }

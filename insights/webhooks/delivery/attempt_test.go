@@ -22,9 +22,7 @@ func TestSilentNameServer(t *testing.T) {
 	must(t, err)
 	defer conn.Close()
 	s := newSender(&restrictedDialer{resolver: resolverAt(conn.LocalAddr()), timeout: 10 * time.Millisecond}, 1)
-	if r := s.send(t.Context(), "http://name.test/", http.Header{}, nil); r.err != webhooks.ErrorTimeout {
-		t.Errorf("%+v", r)
-	}
+	equal(t, webhooks.ErrorTimeout, s.send(t.Context(), "http://name.test/", http.Header{}, nil).err)
 }
 
 // TestTLSErrorAfterHandshake: with TLS 1.3, a client learns after the handshake that the server requires a certificate.
@@ -39,9 +37,7 @@ func TestTLSErrorAfterHandshake(t *testing.T) {
 	must(t, err)
 	defer conn.Close()
 	_, err = conn.Read(make([]byte, 1))
-	if got := classify(t.Context(), err); got != webhooks.ErrorTLS {
-		t.Errorf("%v is %q", err, got)
-	}
+	equal(t, webhooks.ErrorTLS, classify(t.Context(), err), err)
 }
 
 // TestFailedHandshake: a TLS handshake ends within the timeout of the dialer, and its connection is closed.
@@ -96,9 +92,7 @@ func TestLargeBody(t *testing.T) {
 		conn, err := dial(ctx, network, address)
 		return &countingConn{conn, &read}, err
 	}
-	if got := s.send(t.Context(), r.URL, http.Header{}, nil); got.err != "" {
-		t.Errorf("%+v", got)
-	}
+	equal(t, "", s.send(t.Context(), r.URL, http.Header{}, nil).err)
 	if n := read.Load(); n < maxDrain || n > maxDrain+8<<10 { // with the header and what is buffered
 		t.Errorf("%d bytes were read", n)
 	}

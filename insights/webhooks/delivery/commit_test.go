@@ -44,10 +44,16 @@ func TestResendWhileOutcomesAreWritten(t *testing.T) {
 		written = f.write(t, a, result{err: webhooks.ErrorTimeout})
 		return ctx
 	}}
+	must(t, f.resend(t, a, h))
+	must(t, <-written)
+}
+
+// resend queues a delivery again, by statements that call the hook.
+func (f *fixture) resend(t *testing.T, a *delivery, h *hook) error {
+	t.Helper()
 	w := webhooks.New(webhooks.Config{Pool: storetest.WithTracer(t, f.Pool, h), Master: f.master, NewID: store.NewID})
 	_, err := w.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event, mayReadAll)
-	must(t, err)
-	must(t, <-written)
+	return err
 }
 
 // TestResendWhileEventIsDeleted: the event of a resend is purged after it was read.
@@ -59,8 +65,7 @@ func TestResendWhileEventIsDeleted(t *testing.T) {
 		f.Exec(t, `DELETE FROM events WHERE account_id = $1`, a.endpoint.account.id)
 		return ctx
 	}}
-	w := webhooks.New(webhooks.Config{Pool: storetest.WithTracer(t, f.Pool, h), Master: f.master, NewID: store.NewID})
-	if _, err := w.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event, mayReadAll); !errors.Is(err, events.ErrNotFound) {
+	if err := f.resend(t, a, h); !errors.Is(err, events.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -71,17 +76,12 @@ func TestOutcomeOfMovedDelivery(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	a := f.attempt(t)
-	tx, err := f.Pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(context.Background())
-	_, err = tx.Exec(t.Context(), `UPDATE webhook_deliveries SET next_attempt_at = now() WHERE account_id = $1`, a.endpoint.account.id)
-	must(t, err)
+	tx := f.begin(t, `UPDATE webhook_deliveries SET next_attempt_at = now() WHERE account_id = $1`, a.endpoint.account.id)
 	written := f.write(t, a, result{status: 200})
 	must(t, tx.Commit(t.Context()))
 	must(t, <-written)
-	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'delivered'`); n != 1 {
-		t.Error("the outcome was left out")
-	}
+	equal(t, 1, f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'delivered'`),
+		"outcomes that were written")
 }
 
 // TestHealthOfGroup: what outcomes that are written together say about an endpoint. A success counts more than a
@@ -148,32 +148,23 @@ WHERE account_id = $1 AND COALESCE(failing_since <= now() - $2::double precision
 func TestLateOutcome(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	id := f.NewAccount(t)
-	e := f.endpoint(t, id, "https://a.example/")
-	event := f.record(t, id, 1)[0]
-	d := New(Config{Pool: f.Pool, Master: f.master})
-	attempt := &delivery{endpoint: &endpoint{account: &account{id: id}, id: e.ID}, event: event}
+	d, a := f.dispatcher(), f.attempt(t)
 	write := func(r result) {
 		t.Helper()
-		if err := d.write(t.Context(), []outcome{newOutcome(attempt, e.URL, r)}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.write(t.Context(), []outcome{newOutcome(a, attemptedURL, r)}))
 	}
 	want := func(status string, attempts int) {
 		t.Helper()
-		if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = $1 AND attempts = $2`, status,
-			attempts); n != 1 {
-			t.Errorf("the delivery is not %s after %d attempts", status, attempts)
-		}
+		equal(t, 1, f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = $1 AND attempts = $2`, status, attempts),
+			"deliveries that are ", status, " after ", attempts, " attempts")
 	}
 	write(result{err: webhooks.ErrorTimeout})
 	write(result{err: webhooks.ErrorTimeout})
 	want("pending", 1)
-	if _, err := f.Resend(t.Context(), id, e.ID, event, mayReadAll); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event, mayReadAll)
+	must(t, err)
 	write(result{status: 200})
-	attempt.attempts = 1
+	a.attempts = 1
 	write(result{status: 200})
 	want("pending", 0)
 }
@@ -188,12 +179,8 @@ func TestOrderOfLocks(t *testing.T) {
 	if first.event.Compare(second.event) > 0 {
 		first, second = second, first
 	}
-	tx, err := f.Pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(context.Background())
 	const lock = `SELECT FROM webhook_deliveries WHERE event_id = $1 FOR UPDATE NOWAIT`
-	_, err = tx.Exec(t.Context(), lock, first.event)
-	must(t, err)
+	tx := f.begin(t, lock, first.event)
 	written := make(chan error, 1)
 	r := result{status: 200}
 	go func() {

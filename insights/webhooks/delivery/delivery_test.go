@@ -1,9 +1,6 @@
 package delivery
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"io"
 	"log"
@@ -21,8 +18,6 @@ import (
 	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/store/storetest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestEventReachesAnEndpoint: an event reaches an endpoint in the documented form, and the delivery reports it. Each attempt has
@@ -46,10 +41,8 @@ func TestEventReachesAnEndpoint(t *testing.T) {
 	})
 	e, secret, err := f.Create(t.Context(), account, r.URL+"/hook", "", []string{events.RunCompleted})
 	must(t, err)
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-	if err != nil || len(key) != 32 {
-		t.Fatalf("secret %s: %v", secret, err)
-	}
+	verifier, err := NewReceiver(secret)
+	must(t, err)
 	id := f.record(t, account, 1)[0]
 	f.Exec(t, `UPDATE events SET created_at = now() - interval '1 hour'`)
 	event, err := events.Get(t.Context(), f.Pool, account, id)
@@ -65,35 +58,22 @@ func TestEventReachesAnEndpoint(t *testing.T) {
 		{Status: "delivered", Attempts: 2, LastStatus: new(200)},
 	} {
 		request := <-got
-		if diff := cmp.Diff(body, decode(t, request.body)); diff != "" {
-			t.Errorf("body (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff(names, slices.Sorted(maps.Keys(request.header))); diff != "" {
-			t.Errorf("header fields (-want +got):\n%s", diff)
-		}
+		equal(t, body, decode(t, request.body), "body")
+		equal(t, names, slices.Sorted(maps.Keys(request.header)), "header fields")
 		for name, want := range map[string]string{"webhook-id": id.Text("evt"), "User-Agent": "aiv-webhooks/1",
 			"Content-Type": "application/json"} {
-			if got := request.header.Get(name); got != want {
-				t.Errorf("%s %s, want %s", name, got, want)
-			}
+			equal(t, want, request.header.Get(name), name)
 		}
 		timestamp := request.header.Get("webhook-timestamp")
 		seconds, err := strconv.ParseInt(timestamp, 10, 64)
 		if err != nil || seconds < began.Unix() || seconds > request.at.Unix() {
 			t.Errorf("webhook-timestamp %s, want %d to %d", timestamp, began.Unix(), request.at.Unix())
 		}
-		mac := hmac.New(sha256.New, key)
-		mac.Write([]byte(id.Text("evt") + "." + timestamp + "." + string(request.body)))
-		if got, want := request.header.Get("webhook-signature"),
-			"v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)); got != want {
-			t.Errorf("webhook-signature %s, want %s", got, want)
-		}
+		must(t, verifier.Verify(request.header, request.body, request.at))
 		d := f.deliveryWhen(t, account, e.ID, want.Status)
 		want.EventID, want.Type, want.CreatedAt = id, events.RunCompleted, d.CreatedAt
 		want.NextAttemptAt, want.DeliveredAt = d.NextAttemptAt, d.DeliveredAt
-		if diff := cmp.Diff(want, d, utc); diff != "" {
-			t.Errorf("delivery (-want +got):\n%s", diff)
-		}
+		equal(t, want, d, "delivery")
 		if pending := d.Status == "pending"; (d.NextAttemptAt != nil) != pending || (d.DeliveredAt == nil) != pending {
 			t.Errorf("delivery: %+v", d)
 		}
@@ -103,8 +83,6 @@ func TestEventReachesAnEndpoint(t *testing.T) {
 		f.due(t, account)
 	}
 }
-
-var utc = cmp.Transformer("UTC", time.Time.UTC)
 
 // TestEachResponseHasAnOutcome: what an endpoint does, what the delivery reports, and what becomes of the endpoint.
 func TestEachResponseHasAnOutcome(t *testing.T) {
@@ -133,9 +111,7 @@ func TestEachResponseHasAnOutcome(t *testing.T) {
 			io.WriteString(conn, response)
 		}).URL
 	}
-	f.dispatch(t, func(d *Dispatcher) {
-		d.sender.timeout = 3 * time.Second
-	})
+	f.dispatch(t, func(d *Dispatcher) { d.sender.timeout = 3 * time.Second })
 	for _, test := range []struct {
 		name, url         string
 		status, lastError string
@@ -174,34 +150,15 @@ func TestEachResponseHasAnOutcome(t *testing.T) {
 			e := f.endpoint(t, account, test.url)
 			f.record(t, account, 1)
 			d := f.deliveryWhen(t, account, e.ID, test.status)
-			lastStatus, lastError := 0, ""
-			if d.LastStatus != nil {
-				lastStatus = *d.LastStatus
-			}
-			if d.LastError != nil {
-				lastError = *d.LastError
-			}
-			if lastStatus != test.lastStatus || lastError != test.lastError || d.Attempts != 1 {
-				t.Errorf("%d %q after %d attempts", lastStatus, lastError, d.Attempts)
-			}
-			if failing := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE id = $1 AND failing_since IS NOT NULL`,
-				e.ID) == 1; failing != (lastError != "") {
-				t.Errorf("failing_since is set: %t", failing)
-			}
+			equal(t, 1, d.Attempts, "attempts")
+			equal(t, test.lastStatus, valueOf(d.LastStatus), "last status")
+			equal(t, test.lastError, valueOf(d.LastError), "last error")
+			failing := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE id = $1 AND failing_since IS NOT NULL`, e.ID)
+			equal(t, test.lastError != "", failing == 1, "failing_since is set")
 			got, err := f.Get(t.Context(), account, e.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			reason := ""
-			if got.DisabledReason != nil {
-				reason = *got.DisabledReason
-			}
-			if reason != test.disabled {
-				t.Errorf("disabled: %q, want %q", reason, test.disabled)
-			}
-			if got.UpdatedAt.After(e.UpdatedAt) != (test.disabled != "") {
-				t.Errorf("updated at %v, created at %v", got.UpdatedAt, got.CreatedAt)
-			}
+			must(t, err)
+			equal(t, test.disabled, valueOf(got.DisabledReason), "disabled")
+			equal(t, test.disabled != "", got.UpdatedAt.After(e.UpdatedAt), "updated")
 		})
 	}
 	t.Cleanup(func() {
@@ -209,6 +166,14 @@ func TestEachResponseHasAnOutcome(t *testing.T) {
 			t.Error("a redirect was followed")
 		}
 	})
+}
+
+// valueOf returns what p points to, or the zero value.
+func valueOf[T any](p *T) (value T) {
+	if p != nil {
+		value = *p
+	}
+	return value
 }
 
 // TestRetryAfter: the later of Retry-After, within a day, and the schedule holds.
@@ -223,33 +188,26 @@ func TestRetryAfter(t *testing.T) {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
-	f := newFixture(t)
-	account := f.NewAccount(t)
 	var after atomic.Value
-	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+	f, account, _ := newPair(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", after.Load().(string))
 		w.WriteHeader(503)
 	})
-	f.endpoint(t, account, r.URL)
 	d := f.dispatcher()
 	for text, want := range map[string]time.Duration{"1": 4 * time.Second, "3600": time.Hour} {
 		after.Store(text)
 		began := time.Now()
 		f.record(t, account, 1)
 		d.deliver(t)
-		if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE attempts = 1 AND next_attempt_at BETWEEN $1 AND $2`,
-			began.Add(want), time.Now().Add(max(want, 6*time.Second))); n != 1 {
-			t.Errorf("%d deliveries with Retry-After: %s are attempted again in time", n, text)
-		}
+		equal(t, 1, f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE attempts = 1 AND next_attempt_at BETWEEN $1 AND $2`,
+			began.Add(want), time.Now().Add(max(want, 6*time.Second))), "deliveries that are attempted again in time after ", text)
 		f.Exec(t, `DELETE FROM webhook_deliveries`)
 	}
 }
 
 func decode(t testing.TB, text []byte) (value map[string]any) {
 	t.Helper()
-	if err := json.Unmarshal(text, &value); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &value))
 	return value
 }
 

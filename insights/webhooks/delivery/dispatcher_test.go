@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"context"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -76,14 +75,11 @@ func TestLimitsInFlight(t *testing.T) {
 // TestStopLetsAttemptsEnd: a dispatcher that stops lets attempts end, writes their outcomes and releases its accounts.
 func TestStopLetsAttemptsEnd(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
 	arrived, respond := make(chan struct{}, 100), make(chan struct{})
-	r := newReceiver(t, func(http.ResponseWriter, *http.Request) {
+	f, account, r := newPair(t, func(http.ResponseWriter, *http.Request) {
 		arrived <- struct{}{}
 		<-respond
 	})
-	f.endpoint(t, account, r.URL)
 	f.record(t, account, 20)
 	_, stop := f.dispatch(t, nil)
 	<-arrived
@@ -93,9 +89,7 @@ func TestStopLetsAttemptsEnd(t *testing.T) {
 	if delivered == 0 || delivered != r.received() {
 		t.Errorf("%d delivered, %d received", delivered, r.received())
 	}
-	if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL`); n != 1 {
-		t.Error("the account is still owned")
-	}
+	equal(t, 1, f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL`), "released accounts")
 	f.dispatch(t, nil)
 	storetest.Eventually(t, "all are received", func() bool { return r.received() == 20 })
 }
@@ -104,10 +98,7 @@ func TestStopLetsAttemptsEnd(t *testing.T) {
 // the account stays with the process until the event is delivered.
 func TestRecordedWhileReleased(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
-	r := newReceiver(t, nil)
-	f.endpoint(t, account, r.URL)
+	f, account, r := newPair(t, nil)
 	f.wake(t, account)
 	d := f.dispatcher()
 	must(t, d.claim(t.Context()))
@@ -121,9 +112,8 @@ func TestRecordedWhileReleased(t *testing.T) {
 	f.record(t, account, 1)
 	must(t, d.release(t.Context()))
 	must(t, d.round(t.Context(), t.Context(), false))
-	if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = 'infinity'`); n != 0 {
-		t.Error("the account is released with a pending delivery that no process looks for")
-	}
+	equal(t, 0, f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = 'infinity'`),
+		"accounts that are released with a pending delivery that no process looks for")
 	must(t, d.round(t.Context(), t.Context(), true))
 	storetest.Eventually(t, "it is received", func() bool { return r.received() == 1 })
 	d.attempts.Wait()
@@ -133,25 +123,18 @@ func TestRecordedWhileReleased(t *testing.T) {
 // attempted again.
 func TestWrittenWhileRead(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
-	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
-	f.endpoint(t, account, r.URL)
+	f, account, r := newPair(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
 	id := f.record(t, account, 1)[0]
 	h := &hook{sql: readDue}
 	d := f.hookedDispatcher(t, h)
 	write := false
 	h.end = func() {
 		if write {
-			if err := d.writeOutcomes(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must(t, d.writeOutcomes(t.Context()))
 		}
 	}
 	for _, write = range []bool{false, true} {
-		if err := d.round(t.Context(), t.Context(), true); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.round(t.Context(), t.Context(), true))
 		d.attempts.Wait()
 	}
 	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE attempts = 1`); n != 1 || r.times(id) != 1 {
@@ -180,13 +163,8 @@ func TestLockedQueues(t *testing.T) {
 	}
 	lock := func() (unlock func()) {
 		t.Helper()
-		tx, err := f.Pool.Begin(t.Context())
-		must(t, err)
-		_, err = tx.Exec(t.Context(), `SELECT FROM webhook_queues WHERE account_id = $1 FOR NO KEY UPDATE`, locked)
-		must(t, err)
-		unlock = func() { tx.Rollback(context.Background()) }
-		t.Cleanup(unlock)
-		return unlock
+		tx := f.begin(t, `SELECT FROM webhook_queues WHERE account_id = $1 FOR NO KEY UPDATE`, locked)
+		return func() { must(t, tx.Rollback(t.Context())) }
 	}
 
 	unlock := lock()

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -20,10 +18,7 @@ import (
 // backlog.
 func TestDroppedWhileRead(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
-	r, respond := newHangingReceiver(t)
-	f.endpoint(t, account, r.URL)
+	f, account, r, respond := newHangingPair(t)
 	ids := f.record(t, account, 100)
 	slices.SortFunc(ids, store.ID.Compare) // the order in which they are due
 	h := &hook{sql: readDue}
@@ -49,10 +44,7 @@ func TestDroppedWhileRead(t *testing.T) {
 // TestReadOfEventsFails: deliveries whose events could not be read are read next, before the rest of a backlog.
 func TestReadOfEventsFails(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
-	r := newReceiver(t, nil)
-	f.endpoint(t, account, r.URL)
+	f, account, r := newPair(t, nil)
 	ids := f.record(t, account, 100)
 	slices.SortFunc(ids, store.ID.Compare)
 	h := &hook{sql: readEvents, start: func(ctx context.Context) context.Context {
@@ -77,43 +69,28 @@ func TestReadOfEventsFails(t *testing.T) {
 func TestReadsBesideOldSnapshot(t *testing.T) {
 	t.Parallel()
 	webhookstest.SkipOnCitus(t)
-	f := newFixture(t)
-	account := f.NewAccount(t)
-	r := newReceiver(t, nil)
-	f.endpoint(t, account, r.URL)
+	f, account, r := newPair(t, nil)
 	f.record(t, account, 1000)
-	old, err := f.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	must(t, err)
-	defer old.Rollback(context.Background())
-	_, err = old.Exec(t.Context(), `SELECT FROM webhook_deliveries LIMIT 1`)
-	must(t, err)
-	reads := &arguments{sql: readDue}
+	old := f.begin(t, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`)
+	must(t, old.QueryRow(t.Context(), `SELECT count(*) FROM webhook_deliveries`).Scan(new(int)))
+	reads := &storetest.Statements{}
 	d := New(Config{Pool: storetest.WithTracer(t, f.Pool, reads), Master: f.master, AllowPrivate: true, InFlight: 1024})
 	for r.received() < 500 {
 		d.deliver(t)
 	}
 	d.stopping = true // the next read is not followed by attempts
 	must(t, d.round(t.Context(), t.Context(), true))
-	reads.latest[len(reads.latest)-1] = []int{1}
-	if cost := storetest.Explain(t, f.Pool, readDue, reads.latest...); cost.Pages > 20 {
+	var latest []any // arguments
+	for _, s := range reads.Taken() {
+		if s.SQL == readDue {
+			latest = s.Args
+		}
+	}
+	latest[len(latest)-1] = []int{1}
+	if cost := storetest.Explain(t, f.Pool, readDue, latest...); cost.Pages > 20 {
 		t.Errorf("a read touches %d pages", cost.Pages)
 	}
 }
-
-// arguments is a tracer that keeps those of the latest execution of a statement.
-type arguments struct {
-	sql    string
-	latest []any
-}
-
-func (a *arguments) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	if q.SQL == a.sql {
-		a.latest = slices.Clone(q.Args)
-	}
-	return ctx
-}
-
-func (a *arguments) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // TestRestartFetch: reads go on after a cursor for restartFetch, and then begin at the first pending delivery,
 // because one that was committed late may lie before the cursor.
@@ -133,10 +110,7 @@ func TestRestartFetch(t *testing.T) {
 // read.
 func TestCommittedLateBeforeRelease(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
-	r := newReceiver(t, nil)
-	f.endpoint(t, account, r.URL)
+	f, account, r := newPair(t, nil)
 	f.record(t, account, minFetch+1)
 	d := f.dispatcher()
 	d.deliver(t) // all of them, of which the last one is the cursor
@@ -167,19 +141,16 @@ FROM (SELECT event_id, endpoint_id, row_number() OVER (ORDER BY endpoint_id `+or
 WHERE d.account_id = $1 AND d.event_id = o.event_id AND d.endpoint_id = o.endpoint_id`, account, float64(time.Now().Unix()))
 		f.wake(t, account)
 		must(t, d.round(t.Context(), t.Context(), true))
-		if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = (SELECT min(next_attempt_at) FROM webhook_deliveries)`); n != 1 {
-			t.Errorf("endpoints in order %s: the account is still owned, or wakes at another time", order)
-		}
+		equal(t, 1, f.Count(t, `
+SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = (SELECT min(next_attempt_at) FROM webhook_deliveries)`),
+			"accounts that wake in time, endpoints in order ", order)
 	}
 }
 
 // TestReadsBetweenPolls: an endpoint that keeps up gets what was due at a poll before the next poll.
 func TestReadsBetweenPolls(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
-	r := newReceiver(t, nil)
-	f.endpoint(t, account, r.URL)
+	f, account, r := newPair(t, nil)
 	f.record(t, account, 100)
 	d := f.dispatcher()
 	ctx, stop := context.WithCancel(t.Context())

@@ -43,9 +43,7 @@ func TestGoneAfterChangeOfURL(t *testing.T) {
 	}
 	must(t, d.writeOutcomes(t.Context()))
 	d.deliver(t)
-	if next.received() != 2 {
-		t.Errorf("%d events were received at the new URL, want 2", next.received())
-	}
+	equal(t, 2, next.received(), "events at the new URL")
 }
 
 // TestGoneBeforeItIsWritten: after a 410 no attempt starts, even if the endpoint is read again before the outcome is
@@ -68,22 +66,18 @@ func TestGoneBeforeItIsWritten(t *testing.T) {
 	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'pending' AND attempts = 0`); n != 2 || r.received() != 1 {
 		t.Errorf("%d deliveries wait, want 2; %d events were received, want 1", n, r.received())
 	}
-	if d.deliver(t); d.Stats().Accounts != 0 {
-		t.Error("the account is not released")
-	}
+	d.deliver(t)
+	equal(t, 0, d.Stats().Accounts, "accounts")
 }
 
 // TestGoneWhileRead: deliveries that were being read when the endpoint responded with 410 are not attempted.
 func TestGoneWhileRead(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
 	respond := make(chan struct{})
-	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+	f, account, r := newPair(t, func(w http.ResponseWriter, _ *http.Request) {
 		<-respond
 		w.WriteHeader(http.StatusGone)
 	})
-	f.endpoint(t, account, r.URL)
 	f.record(t, account, 20)
 	h := &hook{sql: readDue}
 	d := f.hookedDispatcher(t, h)
@@ -95,9 +89,7 @@ func TestGoneWhileRead(t *testing.T) {
 	}
 	must(t, d.round(t.Context(), t.Context(), true))
 	d.attempts.Wait()
-	if n := r.received(); n != 4 {
-		t.Errorf("%d events were received, want 4", n)
-	}
+	equal(t, 4, r.received(), "events were received")
 }
 
 // TestEnabledAfterGone: an endpoint that was disabled because of a 410, and enabled before the process has read it
@@ -117,9 +109,7 @@ func TestEnabledAfterGone(t *testing.T) {
 		f.enable(t, e, account, true)
 		status.Store(http.StatusOK)
 	}
-	if n := r.received(); n != 2 {
-		t.Errorf("%d events were received, want 2", n)
-	}
+	equal(t, 2, r.received(), "events were received")
 }
 
 // TestEnabledWhileInFlight: where an endpoint is disabled and enabled during an attempt, its other deliveries are
@@ -140,14 +130,10 @@ func TestEnabledWhileInFlight(t *testing.T) {
 	}
 	f.record(t, account, 1)
 	must(t, d.round(t.Context(), t.Context(), true))
-	if n := d.Stats().InFlight; n != 2 {
-		t.Errorf("%d attempts are in flight, want 2", n)
-	}
+	equal(t, 2, d.Stats().InFlight, "attempts are in flight")
 	close(respond)
 	d.attempts.Wait()
-	if r.received() != 2 {
-		t.Errorf("%d events were received, want 2", r.received())
-	}
+	equal(t, 2, r.received(), "events were received")
 }
 
 // TestNoLongerEnabled: deliveries in memory to an endpoint that is disabled or deleted are not attempted, and its
@@ -175,7 +161,6 @@ func TestNoLongerEnabled(t *testing.T) {
 		}
 	}
 	f.enable(t, e, account, true)
-	if d.deliver(t); r.received() != 1 {
-		t.Errorf("%d events were received after the endpoint was enabled, want 1", r.received())
-	}
+	d.deliver(t)
+	equal(t, 1, r.received(), "events were received after the endpoint was enabled")
 }

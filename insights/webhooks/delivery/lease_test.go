@@ -13,10 +13,7 @@ import (
 // TestProcessThatEnded: what a process owned is delivered by another when the lease has ended.
 func TestProcessThatEnded(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
-	r := newReceiver(t, nil)
-	f.endpoint(t, account, r.URL)
+	f, account, r := newPair(t, nil)
 	f.record(t, account, 3)
 	began := time.Now()
 	f.Exec(t, `UPDATE webhook_queues SET owner = $1, wake_at = now() + interval '1 second'`, store.NewID())
@@ -37,10 +34,7 @@ func TestProcessThatEnded(t *testing.T) {
 // TestNoAttemptNearTheEndOfALease: no attempt is started near the end of a lease, after which another process may claim the account.
 func TestNoAttemptNearTheEndOfALease(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
-	r := newReceiver(t, nil)
-	f.endpoint(t, account, r.URL)
+	f, account, r := newPair(t, nil)
 	f.record(t, account, 1)
 	d := f.dispatcher()
 	must(t, d.claim(t.Context()))
@@ -59,14 +53,11 @@ func TestNoAttemptNearTheEndOfALease(t *testing.T) {
 // TestLeasesAreRenewed: a dispatcher renews the lease of an account in which an attempt takes long.
 func TestLeasesAreRenewed(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
 	arrived, respond := make(chan struct{}, 1), make(chan struct{})
-	r := newReceiver(t, func(http.ResponseWriter, *http.Request) {
+	f, account, _ := newPair(t, func(http.ResponseWriter, *http.Request) {
 		arrived <- struct{}{}
 		<-respond
 	})
-	f.endpoint(t, account, r.URL)
 	f.record(t, account, 1)
 	f.dispatch(t, func(d *Dispatcher) { d.sender.timeout, d.renewEvery = 2*waitTimeout, 100*time.Millisecond })
 	t.Cleanup(func() { close(respond) })
@@ -98,19 +89,14 @@ func TestStopWhileClaiming(t *testing.T) {
 	if !claimed {
 		t.Error("the claim was canceled: if the database has executed it, the process does not know that it owns the account")
 	}
-	if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL`); n != 1 {
-		t.Error("the account is still owned")
-	}
+	equal(t, 1, f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL`), "released accounts")
 }
 
 // TestClaimAgain: a process that claims an account again after its lease has ended knows what is in flight, and starts
 // other attempts. It does not release the account while they are in flight, also where it yields.
 func TestClaimAgain(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
-	r, respond := newHangingReceiver(t)
-	f.endpoint(t, account, r.URL)
+	f, account, r, respond := newHangingPair(t)
 	f.record(t, account, 1)
 	d := f.dispatcher()
 	must(t, d.round(t.Context(), t.Context(), true))
@@ -118,9 +104,7 @@ func TestClaimAgain(t *testing.T) {
 	d.accounts[account].leaseEnd = time.Now()
 	f.record(t, account, 1)
 	must(t, d.round(t.Context(), t.Context(), true))
-	if n := d.Stats().InFlight; n != 2 {
-		t.Errorf("%d attempts are in flight, want 2", n)
-	}
+	equal(t, 2, d.Stats().InFlight, "attempts are in flight")
 	d.accounts[account].yielding = true
 	must(t, d.release(t.Context()))
 	if len(d.owned()) != 1 {
@@ -128,9 +112,7 @@ func TestClaimAgain(t *testing.T) {
 	}
 	close(respond)
 	d.attempts.Wait()
-	if n := r.received(); n != 2 {
-		t.Errorf("%d events were received, want 2", n)
-	}
+	equal(t, 2, r.received(), "events were received")
 }
 
 // TestClaimWhileBusy: a process with as many requests in flight as it may have claims no accounts, which other
@@ -158,9 +140,7 @@ func TestClaimWhileBusy(t *testing.T) {
 	close(respond)
 	d.attempts.Wait()
 	must(t, d.claim(t.Context()))
-	if n := len(d.accounts); n != 2 {
-		t.Errorf("%d accounts are owned, want 2", n)
-	}
+	equal(t, 2, len(d.accounts), "accounts are owned")
 }
 
 // TestClaimedByAnother: a process does not release an account that another one has claimed, and attempts none of its
@@ -210,12 +190,9 @@ func TestClaimedByAnother(t *testing.T) {
 			defer cancel()
 			must(t, test.act(ctx, d))
 			d.attempts.Wait()
-			if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner = $1`, other); n != 1 {
-				t.Error("the other process no longer owns the account")
-			}
-			if n := r.received(); n != 0 {
-				t.Errorf("%d events were received", n)
-			}
+			equal(t, 1, f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner = $1`, other),
+				"accounts of the other process")
+			equal(t, 0, r.received(), "events were received")
 		})
 	}
 }
@@ -230,9 +207,7 @@ func TestReleasedDuringRenewal(t *testing.T) {
 	must(t, d.claim(t.Context()))
 	h.end = func() { must(t, d.yield(t.Context(), d.owned())) }
 	must(t, d.renew(t.Context()))
-	if n := len(d.owned()); n != 0 {
-		t.Errorf("%d accounts are owned", n)
-	}
+	equal(t, 0, len(d.owned()), "accounts are owned")
 }
 
 // TestClaimTwice: of two processes that find the same account due, one claims it.

@@ -94,9 +94,7 @@ func TestYieldWithReadyDeliveries(t *testing.T) {
 		a.claimedAt = time.Now().Add(-2 * yieldAfter)
 	}
 	must(t, d.round(t.Context(), t.Context(), true))
-	if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NOT NULL`); n != 0 {
-		t.Errorf("%d accounts are still owned", n)
-	}
+	equal(t, 0, f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NOT NULL`), "accounts are still owned")
 }
 
 // TestBytesOfRound: a round reads events until those in memory have limits.bytes. Later rounds read the others.

@@ -2,10 +2,13 @@ package delivery
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"aiv/insights/events"
@@ -41,26 +44,52 @@ func (f *fixture) endpoint(t testing.TB, account store.ID, url string) *webhooks
 	return e
 }
 
-// completed returns the event of a new run of an account that is completed.
-func completed(account store.ID) events.Cause {
-	return events.Cause{AccountID: account, ID: store.NewID(), Type: events.RunCompleted, SubjectID: store.NewID(), Data: []byte(`{"id":"run"}`)}
+// newPair returns a fixture with an account and the receiver of its only endpoint, which responds by respond, or with 204.
+func newPair(t testing.TB, respond http.HandlerFunc) (f *fixture, account store.ID, r *receiver) {
+	t.Helper()
+	f, r = newFixture(t), newReceiver(t, respond)
+	account = f.NewAccount(t)
+	f.endpoint(t, account, r.URL)
+	return f, account, r
+}
+
+// newHangingPair is newPair with a receiver that responds when the channel is closed.
+func newHangingPair(t testing.TB) (f *fixture, account store.ID, r *receiver, respond chan struct{}) {
+	t.Helper()
+	respond = make(chan struct{})
+	f, account, r = newPair(t, func(http.ResponseWriter, *http.Request) { <-respond })
+	return f, account, r, respond
 }
 
 // record records n completed runs of an account and returns the events' ids.
-func (f *fixture) record(t testing.TB, account store.ID, n int) (ids []store.ID) {
+func (f *fixture) record(t testing.TB, account store.ID, n int) []store.ID {
 	t.Helper()
-	var causes []events.Cause
-	for range n {
-		c := completed(account)
-		causes, ids = append(causes, c), append(ids, c.ID)
-	}
-	f.recordCauses(t, causes...)
+	ids, err := f.tryRecord(t, account, n)
+	must(t, err)
 	return ids
 }
 
-func (f *fixture) recordCauses(t testing.TB, causes ...events.Cause) {
+func (f *fixture) tryRecord(t testing.TB, account store.ID, n int) (ids []store.ID, err error) {
 	t.Helper()
-	must(t, pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error { return webhooks.Record(t.Context(), tx, causes) }))
+	var causes []events.Cause
+	for range n {
+		ids = append(ids, store.NewID())
+		causes = append(causes, events.Cause{
+			AccountID: account, ID: ids[len(ids)-1], Type: events.RunCompleted, SubjectID: store.NewID(), Data: []byte(`{"id":"run"}`),
+		})
+	}
+	return ids, pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error { return webhooks.Record(t.Context(), tx, causes) })
+}
+
+// begin executes a statement in a transaction that the test ends.
+func (f *fixture) begin(t testing.TB, sql string, args ...any) pgx.Tx {
+	t.Helper()
+	tx, err := f.Pool.Begin(t.Context())
+	must(t, err)
+	t.Cleanup(func() { tx.Rollback(context.Background()) })
+	_, err = tx.Exec(t.Context(), sql, args...)
+	must(t, err)
+	return tx
 }
 
 // dispatcher returns a dispatcher that does not run. A test calls its steps.
@@ -129,9 +158,7 @@ func (f *fixture) deliveryWhen(t testing.TB, account, endpoint store.ID, status 
 	t.Helper()
 	storetest.Eventually(t, "the delivery is "+status, func() bool {
 		all, err := webhooks.Deliveries(t.Context(), f.Pool, account, endpoint, status, store.Page{Limit: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(all) == 1 && all[0].Attempts > 0 {
 			d = all[0]
 			return true
@@ -145,6 +172,14 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// equal reports a difference between two values, which what describes.
+func equal[T any](t testing.TB, want, got T, what ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
 	}
 }
 

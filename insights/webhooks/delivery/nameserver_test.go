@@ -25,9 +25,7 @@ func (s *nameServer) set(name string, addresses ...netip.Addr) {
 func (s *nameServer) start(t testing.TB) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	go func() {
 		query := make([]byte, 1500)

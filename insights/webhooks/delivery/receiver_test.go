@@ -50,7 +50,6 @@ func newReceiver(t testing.TB, respond http.HandlerFunc) *receiver {
 
 // newHangingReceiver returns a receiver that responds when the channel is closed.
 func newHangingReceiver(t testing.TB) (r *receiver, respond chan struct{}) {
-	t.Helper()
 	respond = make(chan struct{})
 	return newReceiver(t, func(http.ResponseWriter, *http.Request) { <-respond }), respond
 }

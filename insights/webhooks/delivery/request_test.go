@@ -35,17 +35,14 @@ func TestOneRequestPerAttempt(t *testing.T) {
 	var sent sync.WaitGroup
 	for range connections {
 		sent.Go(func() {
-			if got := s.send(t.Context(), r.URL, http.Header{}, []byte("{}")); got.err != "" {
-				t.Errorf("an attempt that opens a connection: %+v", got)
-			}
+			equal(t, "", s.send(t.Context(), r.URL, http.Header{}, []byte("{}")).err, "an attempt that opens a connection")
 		})
 	}
 	sent.Wait()
 	drop.Store(true)
 	for attempt := range int32(connections) {
-		if got := s.send(t.Context(), r.URL, http.Header{}, []byte("{}")); got.err != webhooks.ErrorConnection {
-			t.Errorf("attempt %d: got %+v, want the error %q", attempt+1, got, webhooks.ErrorConnection)
-		}
+		equal(t, webhooks.ErrorConnection, s.send(t.Context(), r.URL, http.Header{}, []byte("{}")).err,
+			"attempt ", attempt+1)
 		if got := dropped.Load(); got != attempt+1 {
 			t.Fatalf("%d requests after %d attempts", got, attempt+1)
 		}
@@ -95,14 +92,8 @@ func TestClosedIdleConnection(t *testing.T) {
 		}
 	}})
 	for n := range int32(2) {
-		if got := s.send(ctx, "http://"+listener.Addr().String(), http.Header{}, []byte("{}")); got.err != "" {
-			t.Errorf("attempt %d: %+v", n+1, got)
-		}
-		if got := requests.Load(); got != n+1 {
-			t.Errorf("%d requests after %d attempts", got, n+1)
-		}
+		equal(t, "", s.send(ctx, "http://"+listener.Addr().String(), http.Header{}, []byte("{}")).err, "attempt ", n+1)
+		equal(t, n+1, requests.Load(), "requests")
 	}
-	if reused != 1 {
-		t.Errorf("%d attempts began on an idle connection, want 1", reused)
-	}
+	equal(t, 1, reused, "attempts that began on an idle connection")
 }

@@ -49,10 +49,7 @@ func TestChangesHoldForPending(t *testing.T) {
 	}
 	requests := make(chan signed, 100)
 	next := newReceiver(t, func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
+		body, _ := io.ReadAll(r.Body)
 		requests <- signed{r.Header, body}
 	})
 	e := f.endpoint(t, account, old.URL)
@@ -73,22 +70,16 @@ func TestChangesHoldForPending(t *testing.T) {
 	verify := func() {
 		t.Helper()
 		r := <-requests
-		if n := len(strings.Fields(r.header.Get("webhook-signature"))); n != len(receivers) {
-			t.Errorf("%d signatures, want %d", n, len(receivers))
-		}
+		equal(t, len(receivers), len(strings.Fields(r.header.Get("webhook-signature"))), "signatures")
 		for _, receiver := range receivers {
-			if err := receiver.Verify(r.header, r.body, time.Now()); err != nil {
-				t.Error(err)
-			}
+			must(t, receiver.Verify(r.header, r.body, time.Now()))
 		}
 	}
 	_, err := f.Update(t.Context(), account, e.ID, webhooks.Change{URL: &next.URL}, maySendAll)
 	must(t, err)
 	f.due(t, account)
 	d.deliver(t)
-	if next.received() != 3 {
-		t.Fatalf("%d events were received at the new URL", next.received())
-	}
+	equal(t, 3, next.received(), "events at the new URL")
 	for range 3 {
 		verify()
 	}

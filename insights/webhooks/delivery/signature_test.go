@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"aiv/insights/events"
 	"aiv/store"
 )
@@ -18,13 +16,9 @@ import (
 func TestSignatureVector(t *testing.T) {
 	t.Parallel()
 	key, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const want = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
-	if got := sign(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`)); got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	equal(t, want, sign(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`)))
 }
 
 func TestSignatureHeaders(t *testing.T) {
@@ -32,13 +26,10 @@ func TestSignatureHeaders(t *testing.T) {
 	id, body := store.NewID(), []byte(`{}`)
 	h := headers(id, time.Unix(1614265330, 999), body, []byte("new"), []byte("old"))
 	want := sign([]byte("new"), id.Text("evt"), "1614265330", body) + " " + sign([]byte("old"), id.Text("evt"), "1614265330", body)
-	if got := h.Get("webhook-signature"); got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	equal(t, want, h.Get("webhook-signature"))
 	at := time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.FixedZone("", 3600))
-	if diff := cmp.Diff(`{"type":"a.b","timestamp":"2026-01-02T02:04:05.600000Z","data":{"x":1}}`, string(message("a.b", at, []byte(`{"x":1}`)))); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, `{"type":"a.b","timestamp":"2026-01-02T02:04:05.600000Z","data":{"x":1}}`,
+		string(message("a.b", at, []byte(`{"x":1}`))))
 }
 
 func TestReceiverVerifiesSignatures(t *testing.T) {
@@ -69,9 +60,7 @@ func TestReceiverVerifiesSignatures(t *testing.T) {
 		{"an attempt in the future", 2, signed, string(body), at.Add(-6 * time.Minute), ErrTimestamp},
 	} {
 		r, err := NewReceiver(secretOf(testKey(test.version)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := r.Verify(test.header, []byte(test.body), test.now); !errors.Is(got, test.want) {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}

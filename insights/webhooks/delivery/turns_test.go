@@ -34,15 +34,12 @@ func TestTurns(t *testing.T) {
 // TestFailedEndpointGetsOneRequest: an endpoint whose latest attempt failed gets one request at a time until one succeeds.
 func TestFailedEndpointGetsOneRequest(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
 	var status atomic.Int32
 	respond := make(chan struct{}, 100) // more than there are attempts in a step
-	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+	f, account, _ := newPair(t, func(w http.ResponseWriter, _ *http.Request) {
 		<-respond
 		w.WriteHeader(int(status.Load()))
 	})
-	f.endpoint(t, account, r.URL)
 	f.record(t, account, 4)
 	d := f.dispatcher()
 	d.turns.limits.inFlight = 4 // 2 of them to endpoints that fail
@@ -52,9 +49,7 @@ func TestFailedEndpointGetsOneRequest(t *testing.T) {
 		}
 		f.due(t, account)
 		must(t, d.round(t.Context(), t.Context(), true))
-		if n := d.Stats().InFlight; n != step.inFlight {
-			t.Errorf("step %d: %d requests are in flight, want %d", i, n, step.inFlight)
-		}
+		equal(t, step.inFlight, d.Stats().InFlight, "requests in flight, step ", i)
 		status.Store(int32(step.status))
 		for range cap(respond) {
 			respond <- struct{}{}
@@ -64,9 +59,7 @@ func TestFailedEndpointGetsOneRequest(t *testing.T) {
 			<-respond
 		}
 		must(t, d.writeOutcomes(t.Context()))
-		if d.turns.unhealthy != 0 {
-			t.Errorf("step %d: %d requests to endpoints that fail are counted", i, d.turns.unhealthy)
-		}
+		equal(t, 0, d.turns.unhealthy, "requests to endpoints that fail, step ", i)
 	}
 }
 
@@ -74,10 +67,7 @@ func TestFailedEndpointGetsOneRequest(t *testing.T) {
 // memory.
 func TestMemoryOfHangingEndpoint(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
-	r, respond := newHangingReceiver(t)
-	f.endpoint(t, account, r.URL)
+	f, account, _, respond := newHangingPair(t)
 	f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now()`)
 	f.record(t, account, 10)
 	d := f.dispatcher()
@@ -86,9 +76,7 @@ func TestMemoryOfHangingEndpoint(t *testing.T) {
 		ready.fetchedAt = time.Now().Add(-2 * maxReadyAge)
 	}
 	must(t, d.round(t.Context(), t.Context(), true))
-	if n := d.accounts[account].loaded; n != 1 {
-		t.Errorf("%d deliveries are in memory, want that in flight", n)
-	}
+	equal(t, 1, d.accounts[account].loaded, "deliveries are in memory")
 	close(respond)
 	d.attempts.Wait()
 }

@@ -51,14 +51,10 @@ func samples() []sample {
 func TestShellVerifies(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(t.TempDir(), "verify.sh")
-	if err := os.WriteFile(script, []byte(shownScript(t)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(script, []byte(shownScript(t)), 0o600))
 	for _, s := range samples() {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "body"), []byte(s.Body), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "body"), []byte(s.Body), 0o600))
 		cmd := exec.CommandContext(t.Context(), "sh", script)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "SECRET="+s.Secret, "ID="+s.Headers["webhook-id"], "TIMESTAMP="+s.Headers["webhook-timestamp"],
@@ -73,15 +69,11 @@ func TestShellVerifies(t *testing.T) {
 func shownScript(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../gateway/reference/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var d struct {
 		Tags []struct{ Name, Description string }
 	}
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &d))
 	i := slices.IndexFunc(d.Tags, func(tag struct{ Name, Description string }) bool { return tag.Name == "Webhooks" })
 	_, block, _ := strings.Cut(d.Tags[i].Description, "``` Verify a delivery\n")
 	script, _, ok := strings.Cut(block, "```")
@@ -97,9 +89,7 @@ func TestStandardWebhooksVerifies(t *testing.T) {
 		return
 	}
 	sent, err := json.Marshal(samples())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.CommandContext(t.Context(), "node", "testdata/verify.cjs", *nodeModules)
 	cmd.Stdin = strings.NewReader(string(sent))
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "5 deliveries") {
