@@ -3,7 +3,6 @@ package limits_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,64 +19,46 @@ import (
 // TestNextRequest changes a credential between two requests, in another process than that of the requests.
 func TestNextRequest(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	limiter := process(t, url)
-	pool := open(t, url)
+	limiter, pool := newLimiterAndPool(t)
 	key, c, admin := customer(t, pool, 1000)
-	admit := func() (*limits.Admission, error) { return limiter.Admit(t.Context(), key) }
 	set := func(terms auth.Terms) {
 		t.Helper()
 		must(t, ignore(admin.SetKey(t.Context(), c.ID, terms)))
 	}
 
 	for range 3 {
-		if a, err := admit(); err != nil || !a.Admitted {
-			t.Fatalf("a fresh key was refused: %+v, %v", a, err)
-		}
+		admitted(t, limiter, key, "a fresh key")
 	}
 	// The minute may end between the following requests.
 	low, high := 2, 1_000_000
 	set(auth.Terms{RateLimit: &low})
-	first, err := admit()
+	first, err := limiter.Admit(t.Context(), key)
 	must(t, err)
 	if first.Window.Limit != low || first.Window.Remaining > 0 && first.Admitted && first.Window.Remaining != low-1 {
 		t.Errorf("a lowered limit does not hold for the next request: %+v", first)
 	}
 	set(auth.Terms{RateLimit: &high, Scopes: []string{"runs:read"}})
-	a, err := admit()
-	if err != nil || !a.Admitted || a.Window.Limit != high || len(a.Credential.Scopes) != 1 {
-		t.Errorf("a raised limit or a changed scope does not hold for the next request: %+v, %v", a, err)
+	if a := admitted(t, limiter, key, "a raised limit"); a.Window.Limit != high || len(a.Credential.Scopes) != 1 {
+		t.Errorf("a raised limit or a changed scope does not hold for the next request: %+v", a)
 	}
 	must(t, ignore(admin.DisableKey(t.Context(), c.ID)))
-	if _, err := admit(); !errors.Is(err, limits.ErrUnknownKey) {
-		t.Errorf("a disabled key: got %v", err)
-	}
+	unknown(t, limiter, key, "a disabled key")
 	must(t, ignore(admin.EnableKey(t.Context(), c.ID)))
-	if a, err := admit(); err != nil || !a.Admitted {
-		t.Errorf("an enabled key: got %+v, %v", a, err)
-	}
+	admitted(t, limiter, key, "an enabled key")
 	soon := time.Now().Add(time.Hour)
 	set(auth.Terms{ExpiresAt: &soon})
 	must(t, ignore(pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, c.ID)))
-	if _, err := admit(); !errors.Is(err, limits.ErrUnknownKey) {
-		t.Errorf("an expired key: got %v", err)
-	}
+	unknown(t, limiter, key, "an expired key")
 	set(auth.Terms{ExpiresAt: new(time.Time)})
-	if a, err := admit(); err != nil || !a.Admitted {
-		t.Errorf("a key that expires no more: got %+v, %v", a, err)
-	}
+	admitted(t, limiter, key, "a key that expires no more")
 	must(t, ignore(admin.RevokeKey(t.Context(), c.ID)))
-	if _, err := admit(); !errors.Is(err, limits.ErrUnknownKey) {
-		t.Errorf("a revoked key: got %v", err)
-	}
+	unknown(t, limiter, key, "a revoked key")
 }
 
 // TestNextRequestAfterThePlan: a change of the plan or the account holds for the next request, too.
 func TestNextRequestAfterThePlan(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	limiter := process(t, url)
-	pool := open(t, url)
+	limiter, pool := newLimiterAndPool(t)
 	_, c, admin := customer(t, pool, 1000)
 	key, _ := anotherKey(t, admin, c.AccountID, "without a limit", nil)
 	for _, test := range []struct {
@@ -106,16 +87,10 @@ func TestNextRequestAfterThePlan(t *testing.T) {
 		if test.triggers && storetest.OnCitus() {
 			continue // a cluster has no triggers, so that only aiv may change these tables
 		}
-		if err := test.change(); err != nil {
-			t.Fatalf("%s: %v", test.name, err)
-		}
-		a, err := limiter.Admit(t.Context(), key)
-		if err != nil {
-			t.Fatalf("%s: %v", test.name, err)
-		}
-		if a.Window.Limit != test.limit || !slices.Equal(a.Credential.Plan.Features, test.features) {
-			t.Errorf("%s: limit %d, features %v, want %d, %v", test.name, a.Window.Limit, a.Credential.Plan.Features, test.limit, test.features)
-		}
+		must(t, test.change())
+		a := admitted(t, limiter, key, test.name)
+		equal(t, test.limit, a.Window.Limit, test.name)
+		equal(t, test.features, a.Credential.Plan.Features, test.name)
 	}
 }
 
@@ -153,9 +128,7 @@ func TestEndlessChanges(t *testing.T) {
 	limiter := limits.New(limits.Config{Pool: traced, Timeout: time.Minute, MaxWaiting: 10, CatalogRevision: "0::bigint"})
 	for i := range 10 {
 		before := changes
-		if a, err := limiter.Admit(t.Context(), key); err != nil || !a.Admitted {
-			t.Fatalf("request %d: got %+v, %v", i, a, err)
-		}
+		admitted(t, limiter, key, "request ", i)
 		if n := changes - before; n > 2 { // the look-up of a key that is not known, and one more
 			t.Fatalf("request %d: the key was read %d times", i, n)
 		}
@@ -168,8 +141,7 @@ func TestLostCredential(t *testing.T) {
 	url := storetest.URL(t)
 	limiter, pool := process(t, url), open(t, url)
 	kept, c, admin := customer(t, pool, 1000)
-	var revision int64
-	must(t, pool.QueryRow(t.Context(), `SELECT revision FROM identity_revision`).Scan(&revision))
+	revision := count(t, pool, `SELECT revision FROM identity_revision`)
 	lost, _ := anotherKey(t, admin, c.AccountID, "lost", nil)
 	for _, key := range []auth.Hash{kept, lost} {
 		must(t, ignore(limiter.Admit(t.Context(), key)))
@@ -203,9 +175,7 @@ func TestLostCredential(t *testing.T) {
 func TestConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	const changes = 40
-	url := storetest.URL(t)
-	limiter := process(t, url)
-	pool := open(t, url)
+	limiter, pool := newLimiterAndPool(t)
 	key, c, admin := customer(t, pool, 1_000_000)
 	var before, after atomic.Int64 // the newest change that has begun, and the newest that has ended
 	done := make(chan struct{})

@@ -61,12 +61,8 @@ func TestClockSteps(t *testing.T) {
 		c.set(t, step.clock)
 		for i, want := range step.admitted {
 			a, err := processes[i%2].Admit(t.Context(), key)
-			if err != nil {
-				t.Fatalf("%s: %v", step.name, err)
-			}
-			if a.Admitted != want {
-				t.Errorf("%s: request %d: admitted is %v, want %v", step.name, i, a.Admitted, want)
-			}
+			must(t, err)
+			equal(t, want, a.Admitted, step.name, ": request ", i, " is admitted")
 			if i < len(step.admitted)-1 {
 				continue
 			}
@@ -105,9 +101,7 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 		admit(key, false)
 		admit(other, true)
 		admit(key, false)
-		if after := version(); after != before {
-			t.Errorf("a refusal wrote the row: %s, then %s", before, after)
-		}
+		equal(t, before, version(), "versions of the rows after a refusal")
 	}
 	c.set(t, "2030-01-01 12:00:00Z")
 	admit(key, true)
@@ -123,9 +117,7 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 	admit(key, true)
 	refusedUnwritten()
 	must(t, ignore(admin.RevokeKey(t.Context(), issued.ID)))
-	if _, err := l.Admit(t.Context(), key); !errors.Is(err, limits.ErrUnknownKey) {
-		t.Errorf("a revoked key: got %v", err)
-	}
+	unknown(t, l, key, "a revoked key")
 }
 
 // TestExpiredKey: a key that expires in a minute is not valid any more, whether the minute is spent or not. Another key
@@ -212,8 +204,5 @@ func TestPurgeUsesTheEarlierClock(t *testing.T) {
 			t.Errorf("a clock %v ahead: got %d, %v, want %d rows", test.ahead, rows, err, test.rows)
 		}
 	}
-	var left int
-	if err := c.pool.QueryRow(t.Context(), `SELECT count(*) FROM api_rate_limit_buckets`).Scan(&left); err != nil || left != 3 {
-		t.Errorf("%d rows are left, %v, want 3", left, err)
-	}
+	equal(t, 3, count(t, c.pool, `SELECT count(*) FROM api_rate_limit_buckets`), "rows are left")
 }

@@ -3,11 +3,13 @@ package limits_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
@@ -63,6 +65,13 @@ func processWith(t testing.TB, url string, maxWaiting int) *limits.Limiter {
 	must(t, err)
 	t.Cleanup(counts.Close)
 	return newLimiter(pool, counts, maxWaiting)
+}
+
+// newLimiterAndPool returns a limiter of a new database and a pool of the test.
+func newLimiterAndPool(t testing.TB) (*limits.Limiter, *pgxpool.Pool) {
+	t.Helper()
+	url := storetest.URL(t)
+	return process(t, url), open(t, url)
 }
 
 func newLimiter(pool, counts *pgxpool.Pool, maxWaiting int) *limits.Limiter {
@@ -173,9 +182,7 @@ func TestManyKeys(t *testing.T) {
 // TestDisconnectIsCounted: a request counts although its caller gives up.
 func TestDisconnectIsCounted(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	limiter := process(t, url)
-	pool := open(t, url)
+	limiter, pool := newLimiterAndPool(t)
 	key, _, _ := customer(t, pool, 1000)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -190,9 +197,7 @@ func TestDisconnectIsCounted(t *testing.T) {
 		if !after.Window.End.Equal(before.Window.End) {
 			continue // the minute ended in between
 		}
-		if got, want := after.Window.Remaining, before.Window.Remaining-2; got != want {
-			t.Errorf("remaining: got %d, want %d", got, want)
-		}
+		equal(t, before.Window.Remaining-2, after.Window.Remaining, "remaining")
 		return
 	}
 }
@@ -200,9 +205,7 @@ func TestDisconnectIsCounted(t *testing.T) {
 // TestUnknownKeysAreNotCounted: many concurrent requests with unknown keys write nothing.
 func TestUnknownKeysAreNotCounted(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	limiter := process(t, url)
-	pool := open(t, url)
+	limiter, pool := newLimiterAndPool(t)
 	customer(t, pool, 1000)
 	var wg sync.WaitGroup
 	for i := range 200 {
@@ -213,10 +216,7 @@ func TestUnknownKeysAreNotCounted(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	var buckets int
-	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM api_rate_limit_buckets`).Scan(&buckets); err != nil || buckets != 0 {
-		t.Errorf("%d buckets, %v", buckets, err)
-	}
+	equal(t, 0, count(t, pool, `SELECT count(*) FROM api_rate_limit_buckets`), "buckets")
 }
 
 func must(t testing.TB, err error) {
@@ -227,3 +227,36 @@ func must(t testing.TB, err error) {
 }
 
 func ignore(_ any, err error) error { return err }
+
+// equal reports a difference between two values, which what describes.
+func equal[T any](t testing.TB, want, got T, what ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
+	}
+}
+
+func count(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (n int) {
+	t.Helper()
+	must(t, pool.QueryRow(t.Context(), sql, args...).Scan(&n))
+	return n
+}
+
+// admitted fails the test unless a request is admitted.
+func admitted(t testing.TB, l *limits.Limiter, key auth.Hash, what ...any) *limits.Admission {
+	t.Helper()
+	a, err := l.Admit(t.Context(), key)
+	must(t, err)
+	if !a.Admitted {
+		t.Errorf("%s: got %+v", fmt.Sprint(what...), a)
+	}
+	return a
+}
+
+// unknown fails the test unless a key is refused.
+func unknown(t testing.TB, l *limits.Limiter, key auth.Hash, what string) {
+	t.Helper()
+	if _, err := l.Admit(t.Context(), key); !errors.Is(err, limits.ErrUnknownKey) {
+		t.Errorf("%s: got %v", what, err)
+	}
+}

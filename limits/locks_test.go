@@ -30,11 +30,7 @@ func lockRows(t *testing.T, url string, key auth.Issued) (unlock func()) {
 		INSERT INTO api_rate_limit_buckets
 		SELECT $1, $2, date_bin('1 minute', clock_timestamp(), 'epoch') + make_interval(mins => m), 0, 0, 0 FROM generate_series(0, 2) m
 		ON CONFLICT (account_id, credential_id, window_start) DO UPDATE SET granted = 0`, key.AccountID, key.ID)))
-	return func() {
-		if err := tx.Rollback(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}
+	return func() { must(t, tx.Rollback(context.Background())) }
 }
 
 // TestLockedRow: while another session has locked one credential's row, the other credentials are served, through
@@ -79,9 +75,7 @@ func TestLockedRow(t *testing.T) {
 	serving.Wait()
 	unlock()
 	waiting.Wait()
-	if a, err := processes[0].Admit(t.Context(), locked); err != nil || !a.Admitted {
-		t.Errorf("the credential after the lock: got %+v, %v", a, err)
-	}
+	admitted(t, processes[0], locked, "the credential after the lock")
 	failed := processes[0].Stats().Counts.Failed + processes[1].Stats().Counts.Failed
 	if failed == 0 || failed > 10 {
 		t.Errorf("%d batches met the lock, want one or a few", failed)
@@ -164,19 +158,11 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 		done <- err
 	}()
 	storetest.UntilWaiting(t, pool, "transactionid")
-	var free int
-	if err := pool.QueryRow(t.Context(), `
+	equal(t, 3*(n-1), count(t, pool, `
 		WITH free AS (SELECT FROM api_rate_limit_buckets WHERE credential_id <> $1 FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`,
-		first.ID).Scan(&free); err != nil {
-		t.Fatal(err)
-	}
-	if want := 3 * (n - 1); free != want {
-		t.Errorf("%d rows are not locked, want %d", free, want)
-	}
+		first.ID), "rows that are not locked")
 	unlock()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	must(t, <-done)
 }
 
 // TestPoolInUse: counting waits for no connection that reads and writes use.
@@ -189,17 +175,11 @@ func TestPoolInUse(t *testing.T) {
 	must(t, err)
 	t.Cleanup(counts.Close)
 	l := limits.New(limits.Config{Pool: pool, Counts: counts, Timeout: 20 * time.Second, MaxWaiting: 10, CatalogRevision: "0::bigint"})
-	admit := func() {
-		t.Helper()
-		if a, err := l.Admit(t.Context(), key); err != nil || !a.Admitted {
-			t.Errorf("got %+v, %v", a, err)
-		}
-	}
-	admit() // reads the credential
+	admitted(t, l, key) // reads the credential
 	for range pool.Config().MaxConns {
 		conn, err := pool.Acquire(t.Context())
 		must(t, err)
 		defer conn.Release()
 	}
-	admit()
+	admitted(t, l, key)
 }

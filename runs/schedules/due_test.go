@@ -13,8 +13,6 @@ import (
 	"aiv/runs"
 	"aiv/runs/schedules"
 	"aiv/store"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 const defaultMinChange visibility.Decimal = 1000
@@ -45,9 +43,7 @@ func TestCarryOut(t *testing.T) {
 	}
 	first, second := s.scheduler(t, s.pool), s.scheduler(t, s.pool)
 	must(t, first.CarryOut(t.Context()))
-	if got := outline(s.occurrences(t, made.ID)); got != "" {
-		t.Errorf("before the due time: %s", got)
-	}
+	equal(t, "", outline(s.occurrences(t, made.ID)), "before the due time")
 	due := made.NextAt.Add(-time.Hour)
 	s.due(t, made.ID, due)
 	for range 3 {
@@ -69,9 +65,7 @@ SELECT (SELECT count(*) FROM measurement_jobs), (SELECT sum(jobs) FROM usage_rec
 FROM idempotency_records i JOIN measurement_runs r ON r.id = i.run_id`).Scan(&jobs, &usage, &route, &key, &credential))
 	got := []any{jobs, usage, route, key, credential}
 	want := []any{6, 6, "/v1/schedules/" + made.ID.Text("sched"), due.UTC().Format(time.RFC3339), s.credential.UUID()}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the run (-want +got):\n%s", diff)
-	}
+	equal(t, want, got, "the run")
 	s.verify(t)
 }
 
@@ -91,16 +85,12 @@ func TestOneRunAfterDowntime(t *testing.T) {
 		if missed > 1 {
 			want += fmt.Sprintf("×%d", missed)
 		}
-		if got := outline(found); got != want {
-			t.Fatalf("after %d hours: %s", missed, got)
-		}
+		equal(t, want, outline(found), "after ", missed, " hours")
 		if !found[0].DueAt.Equal(last) || !found[1].DueAt.Equal(first) || !found[1].LastDueAt.Equal(last.Add(-time.Hour)) {
 			t.Errorf("after %d hours: %+v", missed, found)
 		}
 	}
-	if got := len(s.events(t, events.ScheduleSkipped)); got != 4 {
-		t.Errorf("%d events of skipped due times, want one for each row", got)
-	}
+	equal(t, 4, len(s.events(t, events.ScheduleSkipped)), "events of skipped due times")
 	s.verify(t)
 }
 
@@ -162,9 +152,8 @@ func TestReasonsToSkip(t *testing.T) {
 		refuse("provider_unavailable")
 		want(carry(), "provider_unavailable", "/run/question_ids/0")
 	}
-	if got := s.get(t, made.ID); got.Status != schedules.Active || got.Refused != 4 {
-		t.Errorf("after four refusals: %s, %d", got.Status, got.Refused)
-	}
+	equal(t, schedules.Active, s.get(t, made.ID).Status, "after four refusals")
+	equal(t, 4, s.get(t, made.ID).Refused, "refusals")
 	refuse("question_archived")
 	want(carry(), "question_archived", "")
 	paused := s.get(t, made.ID)
@@ -176,8 +165,6 @@ func TestReasonsToSkip(t *testing.T) {
 	}
 	s.verify(t)
 }
-
-func ignore(_ any, err error) error { return err }
 
 // TestSuccessorOfTheCredentialActs: a schedule acts for the newest valid successor of its credential, and is paused if there is none.
 func TestSuccessorOfTheCredentialActs(t *testing.T) {
@@ -204,7 +191,7 @@ func TestSuccessorOfTheCredentialActs(t *testing.T) {
 		}, schedules.CredentialRevoked},
 		{"disabled", func(t *testing.T, s *site, c store.ID) { must(t, ignore(s.admin.DisableKey(t.Context(), c))) }, schedules.CredentialDisabled},
 		{"expired", func(t *testing.T, s *site, c store.ID) {
-			must(t, ignore(s.pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, c)))
+			s.exec(t, `UPDATE credentials SET expires_at = now() WHERE id = $1`, c)
 		}, schedules.CredentialExpired},
 		{"a scope less", func(t *testing.T, s *site, c store.ID) {
 			must(t, ignore(s.admin.SetKey(t.Context(), c, auth.Terms{Scopes: []string{"runs:read"}})))

@@ -18,7 +18,6 @@ import (
 	"aiv/runs/schedules"
 	"aiv/store"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -53,8 +52,8 @@ func newMonitoredOn(t *testing.T, d *database) *monitored {
 	for i := range 10 {
 		id := fmt.Sprintf("q-%d", i+1)
 		c.Run.QuestionIDs = append(c.Run.QuestionIDs, id)
-		must(t, ignore(m.pool.Exec(t.Context(), `
-INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ($1, 'Which tool is best for ' || $1 || '?', 'it', 'IT', 'tools', '{}', 'active')`, id)))
+		m.exec(t, `
+INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ($1, 'Which tool is best for ' || $1 || '?', 'it', 'IT', 'tools', '{}', 'active')`, id)
 	}
 	m.schedule = m.create(t, c)
 	return m
@@ -97,8 +96,7 @@ func (m *monitored) run(t *testing.T, of answer) *schedules.Occurrence {
 // finish ends a run with its answers, as settlements do.
 func (m *monitored) finish(t *testing.T, run store.ID, of answer) {
 	t.Helper()
-	var total int
-	must(t, m.pool.QueryRow(t.Context(), `SELECT total_jobs FROM measurement_runs WHERE id = $1`, run).Scan(&total))
+	total := m.count(t, `SELECT total_jobs FROM measurement_runs WHERE id = $1`, run)
 	var jobs []visibility.Job
 	failed := 0
 	for n := range total {
@@ -181,49 +179,32 @@ func TestDropOpensOneAlert(t *testing.T) {
 	for range 4 {
 		m.run(t, mentions(4, 0))
 	}
-	if got := m.outlineAlerts(t); got != "" {
-		t.Fatalf("without a change: %s", got)
-	}
+	equal(t, "", m.outlineAlerts(t), "without a change")
 	dropped := m.run(t, mentions(1, 0))
 	if dropped.EvaluatedAt == nil {
-		t.Fatal("the run was not evaluated")
+		t.Error("the run was not evaluated")
 	}
 	found := m.alerts(t)
-	if len(found) != 1 {
-		t.Fatalf("after a drop: %s", m.outlineAlerts(t))
-	}
-	got := found[0]
-	want := insights.Alert{
-		ID: got.ID, Type: "visibility_drop", Severity: "high", Status: "open", Title: "Italy: Kovalt is mentioned less often",
+	want := []insights.Alert{{
+		ID: found[0].ID, Type: "visibility_drop", Severity: "high", Status: "open", Title: "Italy: Kovalt is mentioned less often",
 		Message: "Kovalt is mentioned in 16.67 % of the answers (10 of 60), down from 66.67 % (160 of 240) in the 4 runs before. " +
 			"The change is -50 points (95 % interval -59.28 to -37.06). Moved most: q-1, q-10, q-2.",
 		Metric: new("mention_rate"), Direction: "down", CurrentValue: new(0.1667), BaselineValue: new(0.6667), Country: new("IT"),
-		RunID: dropped.RunID, DetectedAt: got.DetectedAt, BrandID: &m.own, ScheduleID: &m.schedule.ID,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the alert (-want +got):\n%s", diff)
-	}
+		RunID: dropped.RunID, DetectedAt: found[0].DetectedAt, BrandID: &m.own, ScheduleID: &m.schedule.ID,
+	}}
+	equal(t, want, found, "after a drop")
 	m.run(t, mentions(1, 0))
-	if diff := cmp.Diff(found, m.alerts(t)); diff != "" {
-		t.Errorf("after another run with the drop (-before +after):\n%s", diff)
-	}
+	equal(t, want, m.alerts(t), "after another run with the drop")
 	for range 3 {
 		m.run(t, mentions(1, 0))
 	}
-	if got := m.outlineAlerts(t); got != "visibility_drop resolved Kovalt" {
-		t.Errorf("when the drop is the baseline: %s", got)
-	}
+	equal(t, "visibility_drop resolved Kovalt", m.outlineAlerts(t), "when the drop is the baseline")
 	m.run(t, mentions(4, 0))
-	if got := m.outlineAlerts(t); got != "visibility_drop resolved Kovalt, visibility_gain open Kovalt" {
-		t.Errorf("after a gain: %s", got)
-	}
-	if got := len(m.events(t, events.AlertOpened)); got != 2 {
-		t.Errorf("%d events of alerts, want 2", got)
-	}
+	equal(t, "visibility_drop resolved Kovalt, visibility_gain open Kovalt", m.outlineAlerts(t), "after a gain")
+	equal(t, 2, len(m.events(t, events.AlertOpened)), "events of alerts")
 	must(t, m.schedules.Delete(t.Context(), m.account, m.schedule.ID))
-	if got := m.outlineAlerts(t); got != "visibility_drop resolved Kovalt, visibility_gain resolved Kovalt" {
-		t.Errorf("without the schedule: %s", got)
-	}
+	equal(t, "visibility_drop resolved Kovalt, visibility_gain resolved Kovalt", m.outlineAlerts(t),
+		"without the schedule")
 	m.verify(t)
 }
 
@@ -244,13 +225,9 @@ func TestDisturbedRunIsNotCompared(t *testing.T) {
 		t.Fatalf("got %s: %+v", m.outlineAlerts(t), found[0])
 	}
 	m.run(t, func(int) *visibility.Answer { return nil })
-	if got := m.outlineAlerts(t); got != "run_failed open" {
-		t.Errorf("after a second one: %s", got)
-	}
+	equal(t, "run_failed open", m.outlineAlerts(t), "after a second one")
 	m.run(t, mentions(4, 0))
-	if got := m.outlineAlerts(t); got != "run_failed resolved" {
-		t.Errorf("after a run like the first: %s", got)
-	}
+	equal(t, "run_failed resolved", m.outlineAlerts(t), "after a run like the first")
 }
 
 // TestChangeOfOneModel: a change opens an alert over all models if it is clear there, else one of the model in which it
@@ -278,9 +255,7 @@ func TestChangeOfOneModel(t *testing.T) {
 				}
 				return same(n)
 			})
-			if got := m.outlineAlerts(t); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
+			equal(t, test.want, m.outlineAlerts(t))
 		})
 	}
 }
@@ -294,13 +269,9 @@ func TestAlertsOfEachBrand(t *testing.T) {
 		m.run(t, all("Nothing."))
 	}
 	m.run(t, all("Ostrel and Brenq."))
-	if got := m.outlineAlerts(t); got != "competitor_gained open Brenq, competitor_gained open Ostrel" {
-		t.Fatalf("both: %s", got)
-	}
+	equal(t, "competitor_gained open Brenq, competitor_gained open Ostrel", m.outlineAlerts(t), "both")
 	m.run(t, all("Brenq."))
-	if got := m.outlineAlerts(t); got != "competitor_gained open Brenq, competitor_gained resolved Ostrel" {
-		t.Errorf("one: %s", got)
-	}
+	equal(t, "competitor_gained open Brenq, competitor_gained resolved Ostrel", m.outlineAlerts(t), "one")
 }
 
 // TestGapIsSuggestedOnce: gaps are suggested once, updated while they last, and done when they are gone.
@@ -324,9 +295,7 @@ func TestGapIsSuggestedOnce(t *testing.T) {
 		return found
 	}
 	found := read()
-	if len(found) != 2 {
-		t.Fatalf("%+v", found)
-	}
+	equal(t, 2, len(found), "gaps")
 	models := []string{"m-1", "m-2"}
 	want := []insights.Recommendation{{
 		Type: "mention_gap", Category: "on_page", Title: `Italy: no answer mentions you for "Which tool is best for q-1?"`,
@@ -340,9 +309,7 @@ func TestGapIsSuggestedOnce(t *testing.T) {
 	for i := range want {
 		want[i].ID, want[i].CreatedAt, want[i].UpdatedAt = found[i].ID, found[i].CreatedAt, found[i].UpdatedAt
 	}
-	if diff := cmp.Diff(want, found); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, want, found, "the gaps")
 	second := m.run(t, gaps)
 	if again := read(); len(again) != 2 || again[0].ID != found[0].ID || *again[0].RunID != *second.RunID || !again[0].UpdatedAt.After(found[0].UpdatedAt) {
 		t.Errorf("after another run: %+v", again)
@@ -355,9 +322,7 @@ func TestGapIsSuggestedOnce(t *testing.T) {
 	if back := read(); len(back) != 2 || back[0].Status != "suggested" || back[0].ID != found[0].ID {
 		t.Errorf("the gap again: %+v", back)
 	}
-	if got := len(m.events(t, events.RecommendationSuggested)); got != 4 {
-		t.Errorf("%d events, want 4", got)
-	}
+	equal(t, 4, len(m.events(t, events.RecommendationSuggested)), "events")
 	m.verify(t)
 }
 
@@ -371,9 +336,7 @@ func TestEvaluationWaitsForRecount(t *testing.T) {
 	m.finish(t, *m.get(t, m.schedule.ID).LastRunID, mentions(4, 0))
 	m.brand(t, brands.Competitor, "Later")
 	must(t, m.process.Evaluate(context.WithoutCancel(t.Context())))
-	if o := m.occurrences(t, m.schedule.ID)[0]; o.EvaluatedAt != nil {
-		t.Error("a run was evaluated whose answers are to be recounted")
-	}
+	equal(t, nil, m.occurrences(t, m.schedule.ID)[0].EvaluatedAt, "evaluation of a run whose answers are to be recounted")
 }
 
 // TestImportsAreRespected: what an operator imports over derived rows is respected, and at most one alert about the same is open.
@@ -401,17 +364,14 @@ func TestImportsAreRespected(t *testing.T) {
 	first := m.alerts(t)[0]
 	must(t, imports(alert(first, "acknowledged")))
 	m.run(t, mentions(1, 0))
-	if got := m.outlineAlerts(t); got != "visibility_drop acknowledged Kovalt" {
-		t.Fatalf("an acknowledged alert: %s", got)
-	}
+	equal(t, "visibility_drop acknowledged Kovalt", m.outlineAlerts(t), "an acknowledged alert")
 	if a := m.alerts(t)[0]; *a.ScheduleID != m.schedule.ID || *a.BrandID != m.own || a.Title != "Imported" {
 		t.Errorf("the imported alert: %+v", a)
 	}
 	must(t, imports(alert(first, "resolved")))
 	m.run(t, mentions(0, 0))
-	if got := m.outlineAlerts(t); got != "visibility_drop open Kovalt, visibility_drop resolved Kovalt" {
-		t.Fatalf("after another run with the drop: %s", got)
-	}
+	equal(t, "visibility_drop open Kovalt, visibility_drop resolved Kovalt", m.outlineAlerts(t),
+		"after another run with the drop")
 	if err := imports(alert(first, "open")); err == nil || !strings.Contains(err.Error(), "another alert of its schedule is open") {
 		t.Errorf("a second open alert: %v", err)
 	}
@@ -428,9 +388,7 @@ func TestImportsAreRespected(t *testing.T) {
 		t.Helper()
 		found, err := insights.Recommendations(t.Context(), m.pool, m.account, insights.RecommendationFilter{}, store.Page{Limit: 200})
 		must(t, err)
-		if len(found) != 1 {
-			t.Fatalf("%d recommendations", len(found))
-		}
+		equal(t, 1, len(found), "recommendations")
 		return found[0]
 	}
 	set := func(status, of string) {
@@ -462,9 +420,7 @@ func TestImportsAreRespected(t *testing.T) {
 			want string
 		}{{gap, test.found}, {mentions(3, 0), test.gone}, {gap, test.back}} {
 			m.run(t, step.of)
-			if got := read(); got.Status != step.want {
-				t.Errorf("%s was imported: then %s, want %s", test.status, got.Status, step.want)
-			}
+			equal(t, step.want, read().Status, test.status, " was imported")
 		}
 	}
 	m.verify(t)

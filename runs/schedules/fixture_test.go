@@ -3,7 +3,9 @@ package schedules_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,8 +18,28 @@ import (
 	"aiv/store"
 	"aiv/store/storetest"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ignore(_ any, err error) error { return err }
+
+// equal reports a difference between two values, which what describes.
+func equal[T any](t testing.TB, want, got T, what ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
+	}
+}
 
 // A database is handed from test to test.
 type database struct {
@@ -136,14 +158,24 @@ func (s *site) schedulerOf(c schedules.Config) *schedules.Scheduler {
 	})
 }
 
+func (s *site) exec(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	must(t, ignore(s.pool.Exec(t.Context(), sql, args...)))
+}
+
+func (s *site) count(t *testing.T, sql string, args ...any) (n int) {
+	t.Helper()
+	must(t, s.pool.QueryRow(t.Context(), sql, args...).Scan(&n))
+	return n
+}
+
 // change returns the members of a new schedule.
 func change(name, cadence string) schedules.Change {
-	c := schedules.Change{
+	return schedules.Change{
 		Name: &name, Cadence: &cadence, At: new(0), Zone: new("UTC"), MinChange: new(defaultMinChange),
 		Run: &schedules.RunTerms{ModelIDs: []string{"m-1", "m-2"}, QuestionIDs: []string{"q-1"}, Repetitions: 3, MeasurementType: "grounded",
 			Locale: "it-IT", Country: "IT", Language: "it"},
 	}
-	return c
 }
 
 func (s *site) create(t *testing.T, c schedules.Change) *schedules.Listed {
@@ -156,7 +188,7 @@ func (s *site) create(t *testing.T, c schedules.Change) *schedules.Listed {
 // due sets the next due time of a schedule.
 func (s *site) due(t *testing.T, id store.ID, at time.Time) {
 	t.Helper()
-	must(t, ignore(s.pool.Exec(t.Context(), `UPDATE schedules SET next_at = $2 WHERE id = $1`, id, at)))
+	s.exec(t, `UPDATE schedules SET next_at = $2 WHERE id = $1`, id, at)
 }
 
 func (s *site) get(t *testing.T, id store.ID) *schedules.Listed {
@@ -181,11 +213,11 @@ func (s *site) withClock(t *testing.T) (advance func(time.Duration)) {
 		s.database.clock = storetest.WithClockAhead(storetest.Lasting(t), s.pool, 0)
 	}
 	s.pool = s.database.clock
-	must(t, ignore(s.pool.Exec(t.Context(), `UPDATE clock.ahead SET by = '0'`)))
+	s.exec(t, `UPDATE clock.ahead SET by = '0'`)
 	s.admin.Pool = s.pool
 	s.schedules = schedules.New(config(s.pool))
 	return func(d time.Duration) {
-		must(t, ignore(s.pool.Exec(t.Context(), `UPDATE clock.ahead SET by = by + $1`, d)))
+		s.exec(t, `UPDATE clock.ahead SET by = by + $1`, d)
 	}
 }
 
@@ -208,18 +240,9 @@ SELECT COALESCE(array_agg(data::text ORDER BY created_at, id), '{}') FROM events
 // verify checks the invariants of the package and those of runs.
 func (s *site) verify(t *testing.T) {
 	t.Helper()
-	all := append(schedules.Invariants(), runs.Invariants()...)
-	for _, invariant := range all {
-		if invariant.Query == "" {
-			continue
-		}
-		rows, err := s.pool.Query(t.Context(), invariant.Query, invariant.Args...)
-		must(t, err)
-		for rows.Next() {
-			var row string
-			must(t, rows.Scan(&row))
-			t.Errorf("%s: %s", invariant.Name, row)
-		}
-		must(t, rows.Err())
+	violations, err := store.Verify(t.Context(), s.pool, slices.Concat(schedules.Invariants(), runs.Invariants()))
+	must(t, err)
+	for _, v := range violations {
+		t.Errorf("%s: %s", v.Invariant.Name, v.Rows)
 	}
 }

@@ -66,11 +66,8 @@ func TestEvaluatedOnce(t *testing.T) {
 	if got := len(m.events(t, events.AlertOpened)); got != len(alerts) || got == 0 || recommendations == 0 {
 		t.Errorf("%d events of %d alerts, %d of recommendations", got, len(alerts), recommendations)
 	}
-	var twice int
-	must(t, m.pool.QueryRow(t.Context(), `SELECT count(*) FROM (SELECT FROM events GROUP BY subject_id, type HAVING count(*) > 1) e`).Scan(&twice))
-	if twice != 0 {
-		t.Errorf("%d events were recorded twice", twice)
-	}
+	equal(t, 0, m.count(t, `SELECT count(*) FROM (SELECT FROM events GROUP BY subject_id, type HAVING count(*) > 1) e`),
+		"events that were recorded twice")
 	m.verify(t)
 }
 
@@ -90,9 +87,7 @@ func TestEvaluationLocks(t *testing.T) {
 		go func() { ended <- process.Evaluate(t.Context()) }()
 	}
 	storetest.Eventually(t, "the evaluations wait", func() bool {
-		var waiting int
-		must(t, m.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`).Scan(&waiting))
-		return waiting == 2
+		return m.count(t, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`) == 2
 	})
 	m.due(t, other.ID, time.Now().Add(-time.Minute).Truncate(time.Minute))
 	must(t, m.scheduler(t, m.pool).CarryOut(t.Context()))
@@ -126,12 +121,8 @@ func TestDeletedRuns(t *testing.T) {
 		brands.Capability, visibility.Capability, insights.Capability, schedules.Capability, webhooks.Capability}
 	m.advance(-2 * time.Hour) // a purge refuses a clock that is ahead
 	purger := &runs.Purger{Pool: m.pool, Actor: "test", Tables: schema.Tables(capabilities)}
-	if _, err := purger.FinishedBefore(t.Context(), time.Now().Add(time.Minute), -time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	if got := m.get(t, m.schedule.ID); got.LastRunID != nil {
-		t.Errorf("the last run after a purge: %v", got.LastRunID)
-	}
+	must(t, ignore(purger.FinishedBefore(t.Context(), time.Now().Add(time.Minute), -time.Hour)))
+	equal(t, nil, m.get(t, m.schedule.ID).LastRunID, "the last run after a purge")
 	for _, o := range m.occurrences(t, m.schedule.ID) {
 		if o.RunID != nil || o.Status != schedules.OccurrenceCreated {
 			t.Errorf("after a purge: %+v", o)

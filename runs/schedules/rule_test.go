@@ -14,8 +14,6 @@ import (
 
 	"aiv/runs/schedules"
 	"aiv/store/storetest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestDueTimesAroundClockChanges has the due times around changes of clocks.
@@ -44,9 +42,7 @@ func TestDueTimesAroundClockChanges(t *testing.T) {
 		for _, at := range parseRule(t, test.rule).Times(after, 5) {
 			got = append(got, at.UTC().Format(form))
 		}
-		if diff := cmp.Diff(strings.Fields(test.want), got); diff != "" {
-			t.Errorf("%s after %s (-want +got):\n%s", test.rule, test.after, diff)
-		}
+		equal(t, strings.Fields(test.want), got, test.rule, " after ", test.after)
 	}
 }
 
@@ -126,9 +122,7 @@ func checkSpan(t *testing.T, c schedules.Clock, first time.Time) {
 	for !want.Next.After(now) {
 		want.Count, want.NextToLast, want.Last, want.Next = want.Count+1, want.Last, want.Next, c.After(want.Next)
 	}
-	if diff := cmp.Diff(want, c.Span(first, now)); diff != "" {
-		t.Errorf("%s from %s to %s (-walk +got):\n%s", describe(c.Rule), first, now, diff)
-	}
+	equal(t, want, c.Span(first, now), describe(c.Rule), " from ", first, " to ", now)
 	for i, at := range c.Times(first, 3) {
 		if !at.Equal(c.After(first)) || at.Truncate(time.Minute) != at {
 			t.Errorf("%s: due time %d after %s is %s", describe(c.Rule), i, first, at)

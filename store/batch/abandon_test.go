@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"aiv/store/batch"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestDropAbandoned: inputs whose callers gave up before their batch started are not flushed; the others get their
@@ -33,14 +31,10 @@ func TestDropAbandoned(t *testing.T) {
 		for _, results := range abandoned {
 			expect(t, "abandoned", results, result{err: context.Canceled})
 		}
-		if got, want := b.Stats().Waiting, 2; got != want {
-			t.Errorf("%d wait, want %d", got, want)
-		}
+		equal(t, 2, b.Stats().Waiting, "wait")
 		kept[9] = send(t.Context(), b, 9) // below the bound again
 		k.end <- nil
-		if diff := cmp.Diff([]int{3, 6, 9}, <-k.started); diff != "" {
-			t.Errorf("the second batch (-want +got):\n%s", diff)
-		}
+		equal(t, []int{3, 6, 9}, <-k.started, "the second batch")
 		k.end <- nil
 		for v, results := range kept {
 			expect(t, "kept", results, result{out: 10 * v})
@@ -89,9 +83,7 @@ func TestAbandonedInFlight(t *testing.T) {
 		expect(t, "abandoned in flight", abandoned, result{err: context.Canceled})
 		expect(t, "abandoned while it waited", before, result{err: context.Canceled})
 		k.end <- errCulprit
-		if diff := cmp.Diff([]int{3, 4, 5}, <-k.started); diff != "" {
-			t.Errorf("the second batch (-want +got):\n%s", diff)
-		}
+		equal(t, []int{3, 4, 5}, <-k.started, "the second batch")
 		cancelLater()
 		expect(t, "abandoned in the second batch", during, result{err: context.Canceled})
 		k.end <- errCulprit
@@ -99,12 +91,8 @@ func TestAbandonedInFlight(t *testing.T) {
 			expect(t, "kept", got, result{out: 10 * (i + 3)})
 		}
 		slices.SortFunc(retried, slices.Compare)
-		if diff := cmp.Diff([][]int{{3}, {4}}, retried); diff != "" {
-			t.Errorf("retries (-want +got):\n%s", diff)
-		}
-		if n := b.Stats().Waiting; n != 0 {
-			t.Errorf("%d wait at the end", n)
-		}
+		equal(t, [][]int{{3}, {4}}, retried, "retries")
+		equal(t, 0, b.Stats().Waiting, "wait at the end")
 	})
 }
 
@@ -121,9 +109,7 @@ func TestDropLate(t *testing.T) {
 			late, kept := send(unnoticed{ctx}, b, 2), send(t.Context(), b, 3)
 			k.end <- nil
 			expect(t, "in flight", first, result{out: 10})
-			if diff := cmp.Diff(want, <-k.started); diff != "" {
-				t.Errorf("DropAbandoned %t: the second batch (-want +got):\n%s", drop, diff)
-			}
+			equal(t, want, <-k.started, "DropAbandoned ", drop, ": the second batch")
 			k.end <- nil
 			expect(t, "kept", kept, result{out: 30})
 			cancel()
@@ -132,9 +118,7 @@ func TestDropLate(t *testing.T) {
 			} else {
 				expect(t, "late", late, result{out: 20})
 			}
-			if n := b.Stats().Waiting; n != 0 {
-				t.Errorf("%d wait at the end", n)
-			}
+			equal(t, 0, b.Stats().Waiting, "wait at the end")
 		})
 	}
 }

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"aiv/store/batch"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestConcurrentCallersShareABatch(t *testing.T) {
@@ -22,9 +20,7 @@ func TestConcurrentCallersShareABatch(t *testing.T) {
 		k := newStepper()
 		b := batch.New(batch.Config[int, int]{Flush: k.flush, Timeout: time.Minute, MaxWaiting: 10, MaxWeight: 10})
 		first := send(t.Context(), b, 1)
-		if diff := cmp.Diff([]int{1}, <-k.started); diff != "" {
-			t.Errorf("the first batch starts at once (-want +got):\n%s", diff)
-		}
+		equal(t, []int{1}, <-k.started, "the first batch starts at once")
 		var rest []<-chan result
 		for in := 2; in <= 5; in++ {
 			rest = append(rest, send(t.Context(), b, in))
@@ -35,9 +31,7 @@ func TestConcurrentCallersShareABatch(t *testing.T) {
 		default:
 		}
 		k.end <- nil
-		if diff := cmp.Diff([]int{2, 3, 4, 5}, <-k.started); diff != "" {
-			t.Errorf("the second batch has the waiting inputs in order (-want +got):\n%s", diff)
-		}
+		equal(t, []int{2, 3, 4, 5}, <-k.started, "the second batch has the waiting inputs in order")
 		expect(t, "the first", first, result{out: 10})
 		k.end <- nil
 		for i, got := range rest {
@@ -45,9 +39,7 @@ func TestConcurrentCallersShareABatch(t *testing.T) {
 		}
 		// The idle batcher starts again.
 		again := send(t.Context(), b, 6)
-		if diff := cmp.Diff([]int{6}, <-k.started); diff != "" {
-			t.Errorf("a batch after a pause (-want +got):\n%s", diff)
-		}
+		equal(t, []int{6}, <-k.started, "a batch after a pause")
 		k.end <- nil
 		expect(t, "after a pause", again, result{out: 60})
 	})
@@ -63,9 +55,7 @@ func TestMaxWaiting(t *testing.T) {
 		expect(t, "beyond MaxWaiting", send(t.Context(), b, 4), result{err: batch.ErrOverloaded})
 		k.end <- nil
 		expect(t, "in flight", under, result{out: 10})
-		if diff := cmp.Diff([]int{2, 3}, <-k.started); diff != "" {
-			t.Errorf("the next batch (-want +got):\n%s", diff)
-		}
+		equal(t, []int{2, 3}, <-k.started, "the next batch")
 		fifth := send(t.Context(), b, 5) // below the bound again
 		k.end <- nil
 		expect(t, "the second", second, result{out: 20})
@@ -110,9 +100,7 @@ func TestMaxWeight(t *testing.T) {
 					got = append(got, <-k.started)
 				}
 				k.end <- nil
-				if diff := cmp.Diff(test.want, got); diff != "" {
-					t.Errorf("batches (-want +got):\n%s", diff)
-				}
+				equal(t, test.want, got, "batches")
 			})
 		})
 	}
@@ -131,9 +119,7 @@ func TestAbandonedInputsAreFlushed(t *testing.T) {
 		expect(t, "in flight", under, result{err: context.Canceled})
 		expect(t, "waiting", waiting, result{err: context.Canceled})
 		k.end <- nil
-		if diff := cmp.Diff([]int{2, 3}, <-k.started); diff != "" {
-			t.Errorf("the second batch (-want +got):\n%s", diff)
-		}
+		equal(t, []int{2, 3}, <-k.started, "the second batch")
 		k.end <- nil
 		expect(t, "the other input", other, result{out: 30})
 	})
@@ -152,9 +138,7 @@ func TestCallersTimeOut(t *testing.T) {
 		if _, err := b.Do(t.Context(), 1); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
-		if got, want := time.Since(start), 3*time.Second; got != want {
-			t.Errorf("it took %v, want %v", got, want)
-		}
+		equal(t, 3*time.Second, time.Since(start), "time until the error")
 	})
 }
 
@@ -183,9 +167,7 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 		}
 		flushes := func(what string, want []int, end error) {
 			t.Helper()
-			if diff := cmp.Diff(want, <-k.started); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", what, diff)
-			}
+			equal(t, want, <-k.started, what)
 			k.end <- end
 			for _, in := range want {
 				if end == nil {
@@ -197,9 +179,7 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 		}
 		large(1, 60, nil)
 		add(61, 61)
-		if got := b.Stats().Waiting; got != 21 {
-			t.Errorf("%d wait, want the 20 of the rest and one more", got)
-		}
+		equal(t, 21, b.Stats().Waiting, "wait")
 		cancel()
 		for _, in := range []int{50, 55} {
 			expect(t, fmt.Sprintf("input %d, which was abandoned", in), results[in], result{err: context.Canceled})
@@ -232,9 +212,7 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 		large(201, 260, nil)
 		flushes("two thirds again", numbers(201, 240), nil)
 		flushes("the rest again", numbers(241, 260), nil)
-		if got := b.Stats().Waiting; got != 0 {
-			t.Errorf("%d wait at the end", got)
-		}
+		equal(t, 0, b.Stats().Waiting, "wait at the end")
 	})
 }
 
@@ -260,9 +238,7 @@ func TestBatchesAreCounted(t *testing.T) {
 		synctest.Wait()
 		want := batch.Stats{Inputs: 1 + 2 + 3 + 1025, Time: 4 * time.Second, Failed: 1}
 		want.Sizes[0], want.Sizes[1], want.Sizes[2], want.Sizes[len(batch.Sizes)] = 1, 1, 1, 1
-		if diff := cmp.Diff(want, b.Stats()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		equal(t, want, b.Stats())
 	})
 }
 
@@ -324,8 +300,6 @@ func TestUnderLoad(t *testing.T) {
 		if n := batches.Load(); int(n) < callers/3/maxWeight || n > callers {
 			t.Errorf("%d batches for %d callers", n, callers)
 		}
-		if got := b.Stats().Waiting; got != 0 {
-			t.Errorf("%d wait at the end", got)
-		}
+		equal(t, 0, b.Stats().Waiting, "wait at the end")
 	}
 }

@@ -3,12 +3,18 @@ package batch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 
 	"aiv/store/batch"
+	"aiv/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
 )
+
+func TestMain(m *testing.M) { storetest.Main(m) }
 
 // Most tests of this package run in bubbles of package synctest: their clock is not the machine's, Wait returns when
 // all goroutines are blocked, and a goroutine that a Batcher leaks fails the test.
@@ -66,6 +72,14 @@ func expect(t *testing.T, what string, got <-chan result, want result) {
 		}
 	default:
 		t.Errorf("%s: no result", what)
+	}
+}
+
+// equal reports a difference between two values, which what describes.
+func equal[T any](t testing.TB, want, got T, what ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"aiv/store/batch"
 )
 
@@ -33,9 +31,7 @@ func TestOnlyTheCulpritFails(t *testing.T) {
 					}
 					expect(t, fmt.Sprint("input ", v), got, want)
 				}
-				if got, want := len(d.flushes)+len(d.retries), 1+1+7; got != want {
-					t.Errorf("%d flushes, want %d", got, want)
-				}
+				equal(t, 1+1+7, len(d.flushes)+len(d.retries), "flushes")
 			})
 		})
 	}
@@ -53,9 +49,7 @@ func TestOtherErrorsFailTheBatch(t *testing.T) {
 			}
 			expect(t, fmt.Sprint("input ", v), got, want)
 		}
-		if got, want := len(d.flushes)+len(d.retries), 2; got != want {
-			t.Errorf("%d flushes, want %d", got, want)
-		}
+		equal(t, 2, len(d.flushes)+len(d.retries), "flushes")
 	})
 }
 
@@ -72,9 +66,7 @@ func TestSingleInput(t *testing.T) {
 				cfg.Retry = nil
 			}
 			expect(t, "the culprit", send(t.Context(), batch.New(cfg), 1), result{err: errCulprit})
-			if got := len(d.flushes) + len(d.retries); got != test.want {
-				t.Errorf("%d flushes, want %d", got, test.want)
-			}
+			equal(t, test.want, len(d.flushes)+len(d.retries), "flushes")
 		}
 	})
 }
@@ -97,12 +89,9 @@ func TestLockedKey(t *testing.T) {
 		if s := b.Stats(); s.Failed != 1 || s.Retried != 1 {
 			t.Errorf("%d batches failed and %d were retried, want 1 and 1", s.Failed, s.Retried)
 		}
-		if diff := cmp.Diff([]int{7, 107}, d.retries[slices.IndexFunc(d.retries, func(in []int) bool { return in[0] == 7 })]); diff != "" {
-			t.Errorf("the retry of the locked key (-want +got):\n%s", diff)
-		}
-		if got, want := b.Stats().Waiting, 8; got != want {
-			t.Errorf("%d wait for the retry, want %d", got, want)
-		}
+		equal(t, []int{7, 107}, d.retries[slices.IndexFunc(d.retries, func(in []int) bool { return in[0] == 7 })],
+			"the retry of the locked key")
+		equal(t, 8, b.Stats().Waiting, "wait for the retry")
 		ctx, cancel := context.WithCancel(t.Context())
 		abandoned := send(ctx, b, 1007)
 		cancel()
@@ -111,12 +100,9 @@ func TestLockedKey(t *testing.T) {
 		for v := 7; v <= 907; v += 100 {
 			expect(t, "unlocked", got[v], result{out: 10 * v})
 		}
-		if diff := cmp.Diff([]int{207, 307, 407, 507, 607, 707, 807, 907}, d.flushes[len(d.flushes)-1]); diff != "" {
-			t.Errorf("what waited for the retry (-want +got):\n%s", diff)
-		}
-		if got := b.Stats().Waiting; got != 0 {
-			t.Errorf("%d wait at the end", got)
-		}
+		equal(t, []int{207, 307, 407, 507, 607, 707, 807, 907}, d.flushes[len(d.flushes)-1],
+			"what waited for the retry")
+		equal(t, 0, b.Stats().Waiting, "wait at the end")
 	})
 }
 
@@ -133,9 +119,7 @@ func TestRetriesOfAKeyGoOn(t *testing.T) {
 		expect(t, "the first", first, result{err: errCulprit})
 		expect(t, "the second, which shares the third's retry", second, result{err: errCulprit})
 		expect(t, "the third", third, result{err: errCulprit})
-		if diff := cmp.Diff([][]int{{7}, {107, 207}}, d.retries); diff != "" {
-			t.Errorf("retries (-want +got):\n%s", diff)
-		}
+		equal(t, [][]int{{7}, {107, 207}}, d.retries, "retries")
 		expect(t, "a later input", send(t.Context(), b, 307), result{out: 3070})
 	})
 }
@@ -159,12 +143,8 @@ func TestRetriesAreBounded(t *testing.T) {
 		for v, r := range got {
 			expect(t, "unlocked", r, result{out: 10 * v})
 		}
-		if d.most != batch.MaxRetries {
-			t.Errorf("%d retries were in flight, want %d", d.most, batch.MaxRetries)
-		}
-		if len(d.retries) != 20 {
-			t.Errorf("%d retries, want 20: %v", len(d.retries), d.retries)
-		}
+		equal(t, batch.MaxRetries, d.most, "retries were in flight")
+		equal(t, 20, len(d.retries), "retries")
 	})
 }
 
@@ -243,9 +223,7 @@ func TestMaxPerKey(t *testing.T) {
 // TestPartOf: the part is not 0, which would not bound it.
 func TestPartOf(t *testing.T) {
 	for maxWaiting, want := range map[int]int{1: 1, 4: 1, 5: 2, 8: 2} {
-		if got := batch.PartOf(maxWaiting); got != want {
-			t.Errorf("PartOf(%d) is %d, want %d", maxWaiting, got, want)
-		}
+		equal(t, want, batch.PartOf(maxWaiting), "PartOf(", maxWaiting, ")")
 	}
 }
 

@@ -1,9 +1,0 @@
-package batch_test
-
-import (
-	"testing"
-
-	"aiv/store/storetest"
-)
-
-func TestMain(m *testing.M) { storetest.Main(m) }
