@@ -45,27 +45,6 @@ func TestConcurrentCallersShareABatch(t *testing.T) {
 	})
 }
 
-func TestMaxWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newStepper()
-		b := batch.New(batch.Config[int, int]{Flush: k.flush, Timeout: time.Minute, MaxWaiting: 2, MaxWeight: 10})
-		under := send(t.Context(), b, 1) // in flight, so it does not wait
-		<-k.started
-		second, third := send(t.Context(), b, 2), send(t.Context(), b, 3)
-		expect(t, "beyond MaxWaiting", send(t.Context(), b, 4), result{err: batch.ErrOverloaded})
-		k.end <- nil
-		expect(t, "in flight", under, result{out: 10})
-		equal(t, []int{2, 3}, <-k.started, "the next batch")
-		fifth := send(t.Context(), b, 5) // below the bound again
-		k.end <- nil
-		expect(t, "the second", second, result{out: 20})
-		expect(t, "the third", third, result{out: 30})
-		<-k.started
-		k.end <- nil
-		expect(t, "after the bound was reached", fifth, result{out: 50})
-	})
-}
-
 func TestMaxWeight(t *testing.T) {
 	for _, test := range []struct {
 		name      string

@@ -183,7 +183,8 @@ func TestRetriesDoNotWaitLong(t *testing.T) {
 	})
 }
 
-// TestMaxPerKey: the inputs of one key cannot take all that may wait, be it in the queue or for a retry.
+// TestMaxPerKey: at most MaxWaiting inputs wait, beside those in flight. The inputs of one key cannot take all these
+// places, be it in the queue or for a retry.
 func TestMaxPerKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDatabase()
