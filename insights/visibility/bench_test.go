@@ -13,8 +13,6 @@ import (
 	"aiv/store/storetest"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
-
 // The size of the benchmark: runs of 50 models × 100 questions × 20 repetitions, as many answers as a million together.
 const (
 	benchRuns, benchModels, benchQuestions, benchRepetitions = 10, 50, 100, 20

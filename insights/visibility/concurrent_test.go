@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,14 +26,12 @@ import (
 func TestConcurrentWork(t *testing.T) {
 	t.Parallel()
 	w := newSettledWorld(t, false)
-	old := len(w.runs)
 	changes, more := 8, 2
 	if storetest.Long() {
 		changes, more = 300, 20
 	}
-	w.exec(t, `UPDATE measurement_runs SET started_at = started_at - interval '40 days' WHERE id = $1`, w.runs[0].id)
-	w.exec(t, `UPDATE job_results SET started_at = now() - interval '40 days', finished_at = now() - interval '39 days' WHERE run_id = $1`, w.runs[0].id)
 	for _, j := range w.runs[0].jobs {
+		w.age(t, j.run.id, j.ordinal)
 		j.gone = true
 	}
 	for range more {
@@ -86,13 +83,9 @@ func TestConcurrentWork(t *testing.T) {
 	for range 2 {
 		c := newCounter(w.plain)
 		working.Go(until(settled, func() error { return recount(t, c) }))
-		working.Go(until(settled, func() error { _, err := c.Merge(t.Context()); return err }))
+		working.Go(until(settled, func() error { return merge(t, c) }))
 	}
-	working.Go(func() {
-		if _, err := jobs.Purge(t.Context(), w.plain, 20*24*time.Hour, visibility.DeleteAnswers); err != nil {
-			t.Error(err)
-		}
-	})
+	working.Go(until(settled, func() error { return w.purge(t) }))
 	reading.Go(until(worked, func() error { return w.snapshot(t) }))
 	settling.Wait()
 	close(settled)
@@ -101,18 +94,12 @@ func TestConcurrentWork(t *testing.T) {
 	reading.Wait()
 
 	must(t, recount(t, w.counter))
-	must(t, func() error { _, err := w.counter.Merge(t.Context()); return err }())
+	must(t, merge(t, w.counter))
 	w.checkSnapshot(t)
 	m := w.readMetrics(t, w.account, &visibility.Query{})
 	if m.Answers.Recounting > 0 || m.Answers.Pending > 0 || !m.Complete {
 		t.Errorf("in the end: %+v", m.Answers)
 	}
-	facts := w.allFacts(t)
-	w.eachJob(func(j *wroteJob) {
-		if _, found := facts[fmt.Sprint(j.run.id.Text("run"), " ", j.ordinal)]; !found {
-			t.Errorf("job %d of run %d of %d has no facts", j.ordinal, slices.Index(w.runs, j.run), old)
-		}
-	})
 	w.verify(t)
 }
 
@@ -121,13 +108,9 @@ func TestConcurrentWork(t *testing.T) {
 func TestSettlementsDuringRecount(t *testing.T) {
 	t.Parallel()
 	s, run := newRunningSite(t, 6)
-	held, release := make(chan struct{}), make(chan struct{})
-	slow := newCounter(storetest.WithTracer(t, s.plain, once("INSERT INTO visibility_facts", func() { close(held); <-release })))
 	settle(t, s.dispatcher, completed(s.claim(t, 1)[0], &answers.Answer{Text: "Kovalt"}))
 	kovalt := s.createBrand(t, s.account, brands.Own, "Kovalt")
-	done := make(chan error)
-	go func() { done <- recount(t, slow) }()
-	<-held
+	release := s.heldRecount(t)
 
 	q := &visibility.Query{Filter: visibility.Filter{Run: &run}}
 	check := func(want visibility.Answers) {
@@ -144,14 +127,25 @@ func TestSettlementsDuringRecount(t *testing.T) {
 	check(visibility.Answers{Failed: 1, Recounting: 2, Pending: 3})
 	must(t, recount(t, s.counter)) // what is not locked
 	check(visibility.Answers{OK: 1, Failed: 1, Recounting: 1, Pending: 3})
-	if _, err := s.counter.Merge(t.Context()); err != nil {
-		t.Error(err)
-	}
-	close(release)
-	must(t, <-done)
+	must(t, merge(t, s.counter))
+	must(t, release())
 	must(t, recount(t, s.counter)) // the held one was of the revision before
 	check(visibility.Answers{OK: 2, Failed: 1, Pending: 3})
 	s.verify(t)
+}
+
+// heldRecount starts a recount of another process, and returns when it is about to write facts. release lets it go on,
+// and returns when it has ended.
+func (s *site) heldRecount(t *testing.T) (release func() error) {
+	t.Helper()
+	held, resume, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	slow := newCounter(storetest.WithTracer(t, s.plain, once("INSERT INTO visibility_facts", func() { close(held); <-resume })))
+	go func() { done <- recount(t, slow) }()
+	<-held
+	return func() error {
+		close(resume)
+		return <-done
+	}
 }
 
 const insertQuestion = `INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ('q1', 'Which?', 'it', 'IT', 't', '{}', 'active')`
@@ -199,30 +193,45 @@ func TestLateSettlement(t *testing.T) {
 	s.verify(t)
 }
 
-// TestPreparedBeforeChange: an answer that was matched before a change of brands, and whose transaction begins after
-// it, is counted with the new brands.
-func TestPreparedBeforeChange(t *testing.T) {
+// TestPreparedAnswers: an answer that was matched before its transaction is not matched again, unless the brands have
+// changed meanwhile.
+func TestPreparedAnswers(t *testing.T) {
 	t.Parallel()
 	s, run := newRunningSite(t, 6)
 	s.createBrand(t, s.account, brands.Own, "Kovalt")
-	claimed := s.claim(t, 2)
-	settle(t, s.dispatcher, completed(claimed[0], &answers.Answer{Text: "Ostrel"})) // the brands and the run are cached
-	var ostrel *brands.Brand
-	prepared := 0
-	d := s.newDispatcher(t, countBy(s.counter), func(ended []jobs.Ended) []any {
+	var inTransaction *answers.Answer
+	meanwhile := func() {}
+	var prepared []bool
+	d := s.newDispatcher(t, func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []jobs.Ended) error {
+		ended = slices.Clone(ended)
+		ended[0].Answer = inTransaction
+		return countBy(s.counter)(ctx, tx, b, ended)
+	}, func(ended []jobs.Ended) []any {
 		all := prepareBy(s.counter)(ended)
-		for _, p := range all {
-			if p.(*visibility.Prepared) != nil {
-				prepared++
-			}
-		}
-		ostrel = s.createBrand(t, s.account, brands.Competitor, "Ostrel")
+		prepared = append(prepared, all[0].(*visibility.Prepared) != nil)
+		meanwhile()
 		return all
 	})
-	settle(t, d, completed(claimed[1], &answers.Answer{Text: "Ostrel"}))
-	m := s.readMetrics(t, s.account, &visibility.Query{Filter: visibility.Filter{Run: &run}, Brand: &ostrel.ID})
-	if want := (visibility.Answers{OK: 1, Recounting: 1, Pending: 4}); prepared != 1 || m.Answers != want || m.Rows[0].MentionRate.Count != 1 {
-		t.Errorf("%d prepared; got %+v, %+v, want %+v", prepared, m.Answers, m.Rows, want)
+	empty, kovalt, both := &answers.Answer{}, &answers.Answer{Text: "Kovalt"}, &answers.Answer{Text: "Kovalt and Ostrel"}
+	claimed := s.claim(t, 3)
+	q := &visibility.Query{Filter: visibility.Filter{Run: &run}}
+
+	inTransaction = kovalt
+	settle(t, d, completed(claimed[0], kovalt)) // the brands and the run are not cached yet
+	inTransaction = empty
+	settle(t, d, completed(claimed[1], kovalt))
+	if m := s.readMetrics(t, s.account, q); m.Answers != (visibility.Answers{OK: 2, Pending: 4}) || m.Rows[0].MentionRate.Count != 2 {
+		t.Errorf("with the same brands: %+v, %+v", m.Answers, m.Rows)
+	}
+	inTransaction = both
+	meanwhile = func() { s.createBrand(t, s.account, brands.Competitor, "Ostrel") }
+	settle(t, d, completed(claimed[2], both))
+	m := s.readMetrics(t, s.account, q)
+	if m.Answers != (visibility.Answers{OK: 1, Recounting: 2, Pending: 3}) || m.Rows[1].MentionRate.Count != 1 {
+		t.Errorf("with another brand: %+v, %+v", m.Answers, m.Rows)
+	}
+	if !slices.Equal(prepared, []bool{false, true, true}) {
+		t.Errorf("prepared: %v", prepared)
 	}
 	s.verify(t)
 }
@@ -262,26 +271,14 @@ func TestMergeDuringBrandChange(t *testing.T) {
 func TestDeletedWhileRecounted(t *testing.T) {
 	t.Parallel()
 	s, run := newRunningSite(t, 6)
-	var all []jobs.Settlement
-	for _, j := range s.claim(t, 6) {
-		all = append(all, completed(j, &answers.Answer{Text: "Kovalt"}))
-	}
-	settle(t, s.dispatcher, all...)
-	s.exec(t, `UPDATE measurement_runs SET started_at = now() - interval '40 days'`)
-	s.exec(t, `UPDATE job_results SET started_at = now() - interval '40 days', finished_at = now() - interval '39 days' WHERE ordinal <= 4`)
+	settle(t, s.dispatcher, completedAll(s.claim(t, 6), &answers.Answer{Text: "Kovalt"})...)
+	s.age(t, run, 1, 2, 3, 4)
 	kovalt := s.createBrand(t, s.account, brands.Own, "Kovalt")
-	held, release := make(chan struct{}), make(chan struct{})
-	slow := newCounter(storetest.WithTracer(t, s.plain, once("INSERT INTO visibility_facts", func() { close(held); <-release })))
-	recounted, purged := make(chan error), make(chan error)
-	go func() { recounted <- recount(t, slow) }()
-	<-held
-	go func() {
-		_, err := jobs.Purge(t.Context(), s.plain, 20*24*time.Hour, visibility.DeleteAnswers)
-		purged <- err
-	}()
+	release := s.heldRecount(t)
+	purged := make(chan error)
+	go func() { purged <- s.purge(t) }()
 	storetest.UntilWaiting(t, s.plain, "transactionid")
-	close(release)
-	must(t, <-recounted)
+	must(t, release())
 	must(t, <-purged)
 	q := &visibility.Query{Filter: visibility.Filter{Run: &run}}
 	if m := s.readMetrics(t, s.account, q); m.Answers != (visibility.Answers{OK: 6}) || m.Rows[0].MentionRate.Count != 6 {
@@ -306,7 +303,7 @@ func TestErasedWhileRecounted(t *testing.T) {
 	s.exec(t, insertQuestion)
 	for n, more := 1, true; more; n++ {
 		s.account = s.newAccount(t)
-		run := s.simpleRun(t, s.account, 6)
+		s.simpleRun(t, s.account, 6)
 		settle(t, s.dispatcher, completed(s.claim(t, 1)[0], &answers.Answer{Text: "Kovalt"}))
 		s.createBrand(t, s.account, brands.Own, "Kovalt")
 		left, held, release := n, make(chan struct{}), make(chan struct{})
@@ -328,7 +325,7 @@ func TestErasedWhileRecounted(t *testing.T) {
 			close(release)
 			recounted <- nil
 		}
-		go func() { erased <- s.erase(tables, run) }()
+		go func() { erased <- s.erase(tables) }()
 		if more {
 			storetest.Eventually(t, "the erasure has ended or waits", func() bool {
 				return len(erased) > 0 || s.count(t, `SELECT count(*) FROM pg_locks WHERE NOT granted`) > 0
@@ -348,17 +345,17 @@ func TestErasedWhileRecounted(t *testing.T) {
 }
 
 // erase deletes the account's data in the order of an erasure.
-func (s *site) erase(tables []schema.Table, run store.ID) error {
+func (s *site) erase(tables []schema.Table) error {
 	ctx := context.Background()
 	if _, err := (&runs.Purger{Pool: s.plain, Actor: "test", Tables: tables}).Account(ctx, s.account); err != nil {
 		return err
 	}
-	for _, step := range []func(schema.Table) schema.EraseFunc{
-		func(t schema.Table) schema.EraseFunc { return t.Erase.First }, func(t schema.Table) schema.EraseFunc { return t.Erase.Last },
+	for _, step := range []func(schema.Erasure) schema.EraseFunc{
+		func(e schema.Erasure) schema.EraseFunc { return e.First }, func(e schema.Erasure) schema.EraseFunc { return e.Last },
 	} {
 		for _, table := range tables {
-			if f := step(table); f != nil {
-				if _, err := f(ctx, s.plain, table.Name, s.account); err != nil {
+			if erase := step(table.Erase); erase != nil {
+				if _, err := erase(ctx, s.plain, table.Name, s.account); err != nil {
 					return err
 				}
 			}

@@ -115,25 +115,3 @@ func FuzzDecode(f *testing.F) {
 		}, func(*sourceCell) {})
 	})
 }
-
-// BenchmarkEachCell reads the cells of 1,000,000 answers in chunks of 500, with 10 brands.
-func BenchmarkEachCell(b *testing.B) {
-	r := rand.New(rand.NewPCG(5, 6))
-	facts := []Fact{}
-	for len(facts) < 500 {
-		facts = append(facts, randomFacts(r, 500, 10)...)
-	}
-	for i := range facts {
-		facts[i].Ordinal, facts[i].Version = int32(i+1), nil
-	}
-	column := encodeCells(sumCells(facts[:500], 20))
-	b.Logf("%d bytes; facts %d bytes", len(column), len(encodeFacts(facts[:500])))
-	for b.Loop() {
-		n := 0
-		for range 2000 {
-			if err := eachCell(column, func(c *cell) { n += len(c.brands) }); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-}

@@ -41,17 +41,17 @@ func (w *world) sources(q *visibility.SourceQuery) (visibility.Answers, []source
 			continue
 		}
 		seen := make(map[key]bool)
-		for _, p := range j.facts.pages {
+		for _, p := range j.facts.Pages {
 			pages++
-			if p.host == "" {
+			if p.Host == "" {
 				continue
 			}
-			k := key{host: p.host, brand: noBrand}
-			if w.brandOf(p.owner) != nil {
-				k.brand = p.owner.Text("brand")
+			k := key{host: p.Host, brand: noBrand}
+			if b := w.brandOf(p.Owner); b != nil {
+				k.brand = b.ID.Text("brand")
 			}
 			if q.ByPage {
-				k.page = p.key
+				k.page = p.Key
 			}
 			c := found[k]
 			if c == nil {
@@ -90,10 +90,10 @@ func (w *world) sources(q *visibility.SourceQuery) (visibility.Answers, []source
 	return w.answerCounts(all), rows
 }
 
-// brandOf returns an active brand.
-func (w *world) brandOf(id store.ID) *brands.Brand {
+// brandOf returns the active brand with a number.
+func (w *world) brandOf(number int32) *brands.Brand {
 	for i := range w.active {
-		if w.active[i].ID == id {
+		if w.active[i].Number == number {
 			return &w.active[i]
 		}
 	}
@@ -103,9 +103,9 @@ func (w *world) brandOf(id store.ID) *brands.Brand {
 // isGap reports whether an answer mentions a competitor and no own brand.
 func (w *world) isGap(j *wroteJob) bool {
 	competitors, own := 0, 0
-	for id, b := range j.facts.brands {
-		switch of := w.brandOf(id); {
-		case of == nil || b.mentions == 0:
+	for _, b := range j.facts.Brands {
+		switch of := w.brandOf(b.Brand); {
+		case of == nil || b.Mentions == 0:
 		case of.Kind == brands.Own:
 			own++
 		default:
@@ -177,8 +177,8 @@ func (w *world) comparison(current, baseline *visibility.Query) comparison {
 	c.Questions = len(questions)
 	for _, b := range w.brandsByName(current.Brand) {
 		a, z := w.row(b, nowCompared), w.row(b, beforeCompared)
-		mentions := func(j *wroteJob) (of, yes bool) { return true, j.facts.brands[b.ID].mentions > 0 }
-		cites := func(j *wroteJob) (of, yes bool) { return j.facts.known, j.facts.brands[b.ID].citations > 0 }
+		mentions := func(j *wroteJob) (of, yes bool) { return true, j.facts.of(b).Mentions > 0 }
+		cites := func(j *wroteJob) (of, yes bool) { return j.facts.Known, j.facts.of(b).Citations > 0 }
 		c.Rows = append(c.Rows, comparisonRow{b.ID.Text("brand"), b.Name, b.Kind,
 			changeOf(a.MentionRate, z.MentionRate, "no_answers", nowCompared, beforeCompared, mentions),
 			changeOf(a.CitationRate, z.CitationRate, "no_sources", nowCompared, beforeCompared, cites)})

@@ -224,25 +224,25 @@ func (w *world) row(b *brands.Brand, ok []*wroteJob) metricsRow {
 	var mentioned, voices, pages, allPages, positions int
 	competitors := slices.ContainsFunc(w.active, func(b brands.Brand) bool { return b.Kind == brands.Competitor })
 	for _, j := range ok {
-		of := j.facts.brands[b.ID]
-		mention.add(j.question, of.mentions > 0)
-		if j.facts.known {
-			citation.add(j.question, of.citations > 0)
+		of := j.facts.of(b)
+		mention.add(j.question, of.Mentions > 0)
+		if j.facts.Known {
+			citation.add(j.question, of.Citations > 0)
 		}
-		if of.mentions > 0 {
-			first.add(j.question, of.position == 1)
+		if of.Mentions > 0 {
+			first.add(j.question, of.Position == 1)
 			mentioned++
-			positions += of.position
+			positions += int(of.Position)
 		}
-		for _, other := range w.active {
-			if j.facts.brands[other.ID].mentions > 0 {
+		for i := range w.active {
+			if j.facts.of(&w.active[i]).Mentions > 0 {
 				voices++
 			}
 		}
-		row.Mentions += int64(of.mentions)
-		allPages += len(j.facts.pages)
-		for _, p := range j.facts.pages {
-			if p.owner == b.ID {
+		row.Mentions += int64(of.Mentions)
+		allPages += len(j.facts.Pages)
+		for _, p := range j.facts.Pages {
+			if p.Owner == b.Number {
 				pages++
 			}
 		}

@@ -10,7 +10,6 @@ import (
 	"aiv/insights/brands"
 	"aiv/insights/visibility"
 	"aiv/runs/answers"
-	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -23,30 +22,25 @@ func TestReadTouchesItsRunsOnly(t *testing.T) {
 	}
 	s, run := newRunningSite(t, 100)
 	s.createBrand(t, s.account, brands.Own, "Kovalt")
-	var all []jobs.Settlement
-	for _, j := range s.claim(t, 100) {
-		all = append(all, completed(j, &answers.Answer{Text: "Kovalt", Citations: []answers.Citation{{Position: 1, URL: "https://example.com/"}}}))
-	}
-	settle(t, s.dispatcher, all...)
+	answer := &answers.Answer{Text: "Kovalt", Citations: []answers.Citation{{Position: 1, URL: "https://example.com/"}}}
+	settle(t, s.dispatcher, completedAll(s.claim(t, 100), answer)...)
 	s.copyRun(t, run, s.account, 4) // on the days after it
 	var created time.Time
 	must(t, s.plain.QueryRow(t.Context(), `SELECT created_at FROM measurement_runs WHERE id = $1`, run).Scan(&created))
-	everything := visibility.Filter{}
-	window := visibility.Filter{From: &created, To: new(created.AddDate(0, 0, 3))}
-	one := visibility.Filter{Run: &run}
+	filters := map[string]*visibility.Filter{"everything": {}, "window": {From: &created, To: new(created.AddDate(0, 0, 3))}, "one": {Run: &run}}
 	small := make(map[string]storetest.Cost)
 	measure := func(f *visibility.Filter) map[string]storetest.Cost {
 		s.exec(t, `VACUUM ANALYZE visibility_facts, measurement_runs, brands, brand_revisions`)
 		return s.costs(t, f)
 	}
-	for name, f := range map[string]*visibility.Filter{"everything": &everything, "window": &window, "one": &one} {
+	for name, f := range filters {
 		for sql, cost := range measure(f) {
 			small[name+sql] = cost
 		}
 	}
-	check := func(what, name string, f *visibility.Filter) {
+	check := func(what, name string) {
 		t.Helper()
-		for sql, cost := range measure(f) {
+		for sql, cost := range measure(filters[name]) {
 			if before, ok := small[name+sql]; !ok || !before.Flat(cost) {
 				t.Errorf("%s: %s: %+v before, %+v now, known: %t\n%s", what, name, before, cost, ok, sql)
 			}
@@ -55,12 +49,12 @@ func TestReadTouchesItsRunsOnly(t *testing.T) {
 	for range 8 {
 		s.copyRun(t, run, s.newAccount(t), 50)
 	}
-	for name, f := range map[string]*visibility.Filter{"everything": &everything, "window": &window, "one": &one} {
-		check("with other accounts", name, f)
+	for name := range filters {
+		check("with other accounts", name)
 	}
 	s.copyRun(t, run, s.account, 200)
-	check("with other runs", "window", &window)
-	check("with other runs", "one", &one)
+	check("with other runs", "window")
+	check("with other runs", "one")
 }
 
 // copyRun copies a run with its facts, to some days after those of the account's other runs.

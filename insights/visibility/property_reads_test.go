@@ -1,36 +1,34 @@
 package visibility_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"aiv/insights/brands/match"
 	"aiv/insights/visibility"
 )
 
 // checkSources compares the sources of a random query.
 func (w *world) checkSources(t *testing.T) {
 	t.Helper()
-	q := &visibility.SourceQuery{Filter: w.filter(), ByPage: w.r.IntN(2) == 0, Gap: w.r.IntN(3) == 0}
+	q := &visibility.SourceQuery{Filter: w.filter(), ByPage: w.r.IntN(2) == 0, Gap: w.r.IntN(3) == 0, Brand: w.someBrand()}
 	if w.r.IntN(4) == 0 {
 		q.Owner = pick(w.r, []string{"own", "competitor", "other"})
-	}
-	if w.r.IntN(4) == 0 && len(w.active) > 0 {
-		q.Brand = new(pick(w.r, w.active).ID)
 	}
 	wantAnswers, wantRows := w.sources(q)
 	answers, rows := w.readSources(t, w.account, q)
 	if diff := cmp.Diff(wantAnswers, answers) + cmp.Diff(wantRows, rows); diff != "" {
-		t.Errorf("sources of %s pages=%t gap=%t owner=%q brand=%v (-want +got):\n%s", describeFilter(&q.Filter), q.ByPage, q.Gap, q.Owner, q.Brand, diff)
+		t.Errorf("sources of %s (-want +got):\n%s", describe(q), diff)
 	}
 }
 
 // checkComparison compares a comparison of two runs or two windows.
 func (w *world) checkComparison(t *testing.T) {
 	t.Helper()
-	current := visibility.Query{Filter: w.filter(), Zone: time.UTC}
+	current := visibility.Query{Filter: w.filter(), Zone: time.UTC, Brand: w.someBrand()}
 	current.From, current.To, current.Run = nil, nil, nil
 	baseline := current
 	if w.r.IntN(2) == 0 {
@@ -40,12 +38,8 @@ func (w *world) checkComparison(t *testing.T) {
 		current.From, current.To = &middle, new(middle.AddDate(0, 0, 1+w.r.IntN(30)))
 		baseline.From, baseline.To = new(middle.AddDate(0, 0, -1-w.r.IntN(30))), &middle
 	}
-	if w.r.IntN(4) == 0 && len(w.active) > 0 {
-		current.Brand = new(pick(w.r, w.active).ID)
-		baseline.Brand = current.Brand
-	}
 	if diff := cmp.Diff(w.comparison(&current, &baseline), w.readComparison(t, w.account, &current, &baseline), compareFloats); diff != "" {
-		t.Errorf("%s against %s (-want +got):\n%s", describeQuery(&current), describeQuery(&baseline), diff)
+		t.Errorf("%s against %s (-want +got):\n%s", describe(current), describe(baseline), diff)
 	}
 }
 
@@ -53,42 +47,25 @@ func (w *world) checkComparison(t *testing.T) {
 func (w *world) checkFacts(t *testing.T) {
 	t.Helper()
 	run := pick(w.r, w.runs)
-	type shown struct {
-		Mentions, Position, Citations int
-		Flags                         match.Flags
-	}
-	want, got := make(map[int32]map[string]shown), make(map[int32]map[string]shown)
+	want := make(map[int32]visibility.Fact)
 	for _, j := range run.jobs {
-		if w.status(j) != "ok" {
-			continue
-		}
-		want[j.ordinal] = make(map[string]shown)
-		for id, b := range j.facts.brands {
-			if w.brandOf(id) != nil {
-				want[j.ordinal][id.Text("brand")] = shown{b.mentions, b.position, b.citations, b.flags}
-			}
+		if w.status(j) == "ok" {
+			f := j.facts.Fact
+			f.Brands = slices.DeleteFunc(slices.Clone(f.Brands), func(b visibility.BrandFact) bool { return w.brandOf(b.Brand) == nil })
+			want[j.ordinal] = f
 		}
 	}
-	facts, active, err := visibility.ReadFacts(t.Context(), w.pool, w.account, run.id, 1, int32(len(run.jobs)))
+	got, active, err := visibility.ReadFacts(t.Context(), w.pool, w.account, run.id, 1, int32(len(run.jobs)))
 	must(t, err)
-	ids := make(map[int32]string)
-	for _, b := range active {
-		ids[b.Number] = b.ID.Text("brand")
-	}
-	for ordinal, f := range facts {
-		got[ordinal] = make(map[string]shown)
-		for _, b := range f.Brands {
-			got[ordinal][ids[b.Brand]] = shown{int(b.Mentions), int(b.Position), int(b.Citations), b.Flags}
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("facts of %s (-want +got):\n%s", run.id.Text("run"), diff)
 	}
 
 	if len(active) == 0 {
 		return
 	}
-	choice := visibility.Choice{Brand: pick(w.r, active).ID}
+	brand := pick(w.r, active)
+	choice := visibility.Choice{Brand: brand.ID}
 	if w.r.IntN(2) == 0 {
 		choice.Mentioned = new(w.r.IntN(2) == 0)
 	}
@@ -100,8 +77,9 @@ func (w *world) checkFacts(t *testing.T) {
 		if w.status(j) != "ok" {
 			continue
 		}
-		b := j.facts.brands[choice.Brand]
-		if (choice.Mentioned == nil || *choice.Mentioned == (b.mentions > 0)) && (choice.Cited == nil || j.facts.known && *choice.Cited == (b.citations > 0)) {
+		b := j.facts.of(&brand)
+		if (choice.Mentioned == nil || *choice.Mentioned == (b.Mentions > 0)) &&
+			(choice.Cited == nil || j.facts.Known && *choice.Cited == (b.Citations > 0)) {
 			wantOrdinals = append(wantOrdinals, j.ordinal)
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	"aiv/store/storetest"
 )
 
+func TestMain(m *testing.M) { storetest.Main(m) }
+
 // A site is a database with a catalog and an account, whose jobs are settled by package jobs and counted as in aiv
 // dispatch.
 type site struct {
@@ -194,6 +196,13 @@ func completed(j jobs.Job, a *answers.Answer) jobs.Settlement {
 	return jobs.Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: jobs.Completed, Answer: a}
 }
 
+func completedAll(claimed []jobs.Job, a *answers.Answer) (all []jobs.Settlement) {
+	for _, j := range claimed {
+		all = append(all, completed(j, a))
+	}
+	return all
+}
+
 func failed(j jobs.Job) jobs.Settlement {
 	return jobs.Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: jobs.Failed, ErrorCode: "code", ErrorMessage: "message"}
 }
@@ -226,6 +235,20 @@ func (s *site) changeBrand(t testing.TB, account store.ID, id store.ID, c brands
 	t.Helper()
 	_, err := brands.Update(t.Context(), s.plain, account, id, c)
 	must(t, err)
+}
+
+// age makes jobs of a run as old as those whose answers purge deletes.
+func (s *site) age(t testing.TB, run store.ID, ordinals ...int32) {
+	t.Helper()
+	s.exec(t, `UPDATE measurement_runs SET started_at = now() - interval '40 days' WHERE id = $1 AND started_at IS NOT NULL`, run)
+	s.exec(t, `
+UPDATE job_results SET started_at = now() - interval '40 days', finished_at = now() - interval '39 days'
+WHERE run_id = $1 AND ordinal = ANY ($2)`, run, ordinals)
+}
+
+func (s *site) purge(t testing.TB) error {
+	_, err := jobs.Purge(t.Context(), s.plain, 20*24*time.Hour, visibility.DeleteAnswers)
+	return err
 }
 
 // verify fails the test unless facts and jobs are consistent.

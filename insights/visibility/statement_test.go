@@ -88,10 +88,7 @@ func TestStepsThatAreKilled(t *testing.T) {
 			}
 			return recount(t, c)
 		}},
-		{"merge", (*world).splitFacts, func(t *testing.T, c *visibility.Counter) error {
-			_, err := c.Merge(t.Context())
-			return err
-		}},
+		{"merge", (*world).splitFacts, merge},
 	} {
 		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()
@@ -121,5 +118,10 @@ func TestStepsThatAreKilled(t *testing.T) {
 
 func recount(t *testing.T, c *visibility.Counter) error {
 	_, err := c.Recount(t.Context())
+	return err
+}
+
+func merge(t *testing.T, c *visibility.Counter) error {
+	_, err := c.Merge(t.Context())
 	return err
 }

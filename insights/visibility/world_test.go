@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"aiv/catalog"
 	"aiv/insights/brands"
 	"aiv/insights/brands/match"
@@ -50,27 +48,22 @@ type wroteJob struct {
 	failed          bool            // with an error
 	stored          *answers.Answer // nil: none, or deleted
 	version         *string
-	facts           *wroteFacts // nil: not counted yet
-	gone            bool        // the answer was deleted after it was counted
+	facts           *wroteFact // nil: not counted yet
+	gone            bool       // the answer was deleted after it was counted
 }
 
-// wroteFacts is what an answer showed at a revision.
-type wroteFacts struct {
+// A wroteFact is what an answer showed at a revision.
+type wroteFact struct {
+	visibility.Fact
 	revision int64
-	status   string // ok, empty or truncated
-	known    bool
-	brands   map[store.ID]wroteBrand
-	pages    []wrotePage
 }
 
-type wroteBrand struct {
-	mentions, position, citations int
-	flags                         match.Flags
-}
-
-type wrotePage struct {
-	key, host string
-	owner     store.ID // zero: none
+// of returns what the answer showed of a brand.
+func (f *wroteFact) of(b *brands.Brand) (of visibility.BrandFact) {
+	if i := slices.IndexFunc(f.Brands, func(of visibility.BrandFact) bool { return of.Brand == b.Number }); i >= 0 {
+		of = f.Brands[i]
+	}
+	return of
 }
 
 // The texts of which brands, questions and answers are made. Brand n has the texts of row n only, so that brands never
@@ -134,13 +127,17 @@ func (w *world) read(t *testing.T) {
 	var err error
 	w.active, w.revision, err = brands.ReadActive(t.Context(), w.plain, w.account)
 	must(t, err)
-	var compiled []match.Brand
-	for i := range w.active {
-		compiled = append(compiled, w.active[i].Compiled())
-	}
-	w.matcher = match.Compile(compiled)
+	w.matcher = compile(w.active)
 	w.catalog, err = catalog.QuestionsOf(t.Context(), w.plain, w.account, w.questionIDs())
 	must(t, err)
+}
+
+func compile(active []brands.Brand) *match.Matcher {
+	var compiled []match.Brand
+	for i := range active {
+		compiled = append(compiled, active[i].Compiled())
+	}
+	return match.Compile(compiled)
 }
 
 func (w *world) questionIDs() []string { return []string{"q1", "q2", "q3", "q4", "q_own"} }
@@ -254,37 +251,36 @@ func (w *world) answer() *answers.Answer {
 
 // match matches the stored answer of a job with the present brands.
 func (w *world) match(j *wroteJob) {
-	if j.stored == nil {
-		return
+	if j.stored != nil {
+		j.facts = &wroteFact{factOf(w.matcher, w.active, w.catalog[j.question].Text, j.ordinal, j.stored), w.revision}
 	}
-	a := match.Answer{Text: j.stored.Text, Question: w.matcher.Question(w.catalog[j.question].Text)}
-	for _, c := range j.stored.Citations {
-		cited := match.Citation{URL: c.URL}
-		if c.Title != nil {
-			cited.Title = *c.Title
-		}
-		a.Citations = append(a.Citations, cited)
-	}
-	found := w.matcher.Match(a)
-	f := &wroteFacts{revision: w.revision, status: "ok", brands: make(map[store.ID]wroteBrand)}
-	f.known = j.stored.Searched == nil || *j.stored.Searched || len(found.Pages) > 0
+}
+
+// factOf returns what an answer shows of brands.
+func factOf(m *match.Matcher, active []brands.Brand, question string, ordinal int32, a *answers.Answer) visibility.Fact {
+	of := counted([]jobs.Ended{{Answer: a}})[0].Answer
+	found := m.Match(match.Answer{Text: of.Text, Question: m.Question(question), Citations: of.Citations})
+	f := visibility.Fact{Ordinal: ordinal, Version: a.ModelVersion}
+	f.Known = a.Searched == nil || *a.Searched || len(found.Pages) > 0
 	switch {
-	case j.stored.Truncated:
-		f.status = "truncated"
+	case a.Truncated:
+		f.Status = visibility.Truncated
 	case found.Empty:
-		f.status = "empty"
+		f.Status = visibility.Empty
 	}
 	for _, b := range found.Brands {
-		f.brands[w.active[b.Brand].ID] = wroteBrand{b.Mentions, b.Position, b.Citations, b.Flags}
+		f.Brands = append(f.Brands, visibility.BrandFact{Brand: active[b.Brand].Number, Mentions: int32(b.Mentions),
+			Position: int32(b.Position), Citations: int32(b.Citations), Flags: b.Flags})
 	}
+	slices.SortFunc(f.Brands, func(a, b visibility.BrandFact) int { return int(a.Brand - b.Brand) })
 	for _, p := range found.Pages {
-		page := wrotePage{key: p.Key, host: p.Host}
+		page := visibility.Page{Key: p.Key, Host: p.Host}
 		if p.Owner >= 0 {
-			page.owner = w.active[p.Owner].ID
+			page.Owner = active[p.Owner].Number
 		}
-		f.pages = append(f.pages, page)
+		f.Pages = append(f.Pages, page)
 	}
-	j.facts = f
+	return f
 }
 
 // status returns the status of a job as the methodology defines it.
@@ -296,10 +292,10 @@ func (w *world) status(j *wroteJob) string {
 		return "canceled"
 	case !j.ended:
 		return "pending"
-	case j.facts == nil, j.facts.status == "ok" && j.facts.revision < w.revision && !j.gone:
+	case j.facts == nil, j.facts.Status == visibility.OK && j.facts.revision < w.revision && !j.gone:
 		return "recounting"
 	}
-	return j.facts.status
+	return [...]string{visibility.OK: "ok", visibility.Empty: "empty", visibility.Truncated: "truncated"}[j.facts.Status]
 }
 
 // recount recounts the answers of final runs that have no facts, and those whose facts are of an older revision.
@@ -315,7 +311,7 @@ func (w *world) recount(t *testing.T) {
 		case j.stored != nil:
 			w.match(j)
 		case j.facts == nil:
-			j.facts = &wroteFacts{revision: w.revision, status: "empty"}
+			j.facts = &wroteFact{visibility.Fact{Status: visibility.Empty}, w.revision}
 		}
 	})
 }
@@ -328,19 +324,17 @@ func (w *world) deleteAnswers(t *testing.T) {
 	if run.older && !run.isFinal() {
 		return // FindUncounted looks at runs that were started within 8 days
 	}
-	w.exec(t, `UPDATE measurement_runs SET started_at = started_at - interval '40 days' WHERE id = $1 AND started_at > now() - interval '1 day'`, run.id)
 	var old []int32
 	for _, j := range run.jobs {
 		if !j.ended || j.failed || w.r.IntN(3) == 0 {
 			continue
 		}
 		old = append(old, j.ordinal)
-		j.gone = j.gone || j.facts != nil && j.facts.status == "ok"
+		j.gone = j.gone || j.facts != nil && j.facts.Status == visibility.OK
 		j.stored = nil
 	}
-	w.exec(t, `UPDATE job_results SET started_at = now() - interval '40 days', finished_at = now() - interval '39 days' WHERE run_id = $1 AND ordinal = ANY ($2)`, run.id, old)
-	_, err := jobs.Purge(t.Context(), w.plain, 20*24*time.Hour, visibility.DeleteAnswers)
-	must(t, err)
+	w.age(t, run.id, old...)
+	must(t, w.purge(t))
 }
 
 // cancel cancels a run.
@@ -348,10 +342,7 @@ func (w *world) cancel(t *testing.T) {
 	t.Helper()
 	run := pick(w.r, w.runs)
 	if slices.ContainsFunc(run.jobs, func(j *wroteJob) bool { return !j.ended }) {
-		rows, err := w.plain.Query(t.Context(), `SELECT FROM cancel_run($1, $2)`, w.account, run.id)
-		must(t, err)
-		_, err = pgx.CollectRows(rows, func(pgx.CollectableRow) (struct{}, error) { return struct{}{}, nil })
-		must(t, err)
+		w.exec(t, `SELECT FROM cancel_run($1, $2)`, w.account, run.id)
 		run.canceled = true
 	}
 }

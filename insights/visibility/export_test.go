@@ -1,4 +1,0 @@
-package visibility
-
-// DecodeFacts lets tests in other packages read the column facts.
-var DecodeFacts = decodeFacts
