@@ -75,13 +75,11 @@ func TestRevisionGrowsWithActiveBrands(t *testing.T) {
 		{"several members", brands.Change{Name: new("Kovalt"), Kind: new(brands.Own), Aliases: []string{"Kovalt CRM"}}, 3, true},
 		{"the status and a name", brands.Change{Status: new(brands.Archived), Name: new("Kovalt AG")}, 4, true},
 		{"an archived brand", brands.Change{Name: new("Ostrel")}, 4, true},
-		{"an archived brand, nothing", brands.Change{Status: new(brands.Archived)}, 4, false},
+		{"an archived brand, nothing", archive, 4, false},
 		{"the status again", brands.Change{Status: new(brands.Active)}, 5, true},
 	} {
 		before, err := brands.Get(t.Context(), f.pool, f.account, first.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		after, revision := f.update(t, first.ID, tt.change)
 		if revision != tt.revision || after.UpdatedAt.After(before.UpdatedAt) != tt.changed || !after.CreatedAt.Equal(first.CreatedAt) || after.Number != 1 {
 			t.Errorf("%s: revision %d, want %d; updated from %v to %v", tt.name, revision, tt.revision, before.UpdatedAt, after.UpdatedAt)
@@ -96,14 +94,10 @@ func TestPendingSince(t *testing.T) {
 	b := f.create(t, named("Kovalt"))
 	isNew := func(name string) bool {
 		t.Helper()
-		if _, err := f.pool.Exec(t.Context(), `UPDATE brand_revisions SET changed_at = 'epoch', pending_since = 'epoch'`); err != nil {
-			t.Fatal(err)
-		}
+		f.exec(t, `UPDATE brand_revisions SET changed_at = 'epoch', pending_since = 'epoch'`)
 		f.update(t, b.ID, brands.Change{Name: &name})
 		var pending, changed bool
-		if err := f.pool.QueryRow(t.Context(), `SELECT pending_since > 'epoch', changed_at > 'epoch' FROM brand_revisions`).Scan(&pending, &changed); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.pool.QueryRow(t.Context(), `SELECT pending_since > 'epoch', changed_at > 'epoch' FROM brand_revisions`).Scan(&pending, &changed))
 		if !changed {
 			t.Error("changed_at is not set")
 		}
@@ -112,15 +106,11 @@ func TestPendingSince(t *testing.T) {
 	if isNew("Kovalt 2") {
 		t.Error("the recount of the first revision has not ended")
 	}
-	if _, err := f.pool.Exec(t.Context(), `INSERT INTO visibility_recounts (account_id, revision) SELECT account_id, revision - 1 FROM brand_revisions`); err != nil {
-		t.Fatal(err)
-	}
+	f.exec(t, `INSERT INTO visibility_recounts (account_id, revision) SELECT account_id, revision - 1 FROM brand_revisions`)
 	if isNew("Kovalt 3") {
 		t.Error("the recount of the second revision has not ended")
 	}
-	if _, err := f.pool.Exec(t.Context(), `UPDATE visibility_recounts SET revision = 3`); err != nil {
-		t.Fatal(err)
-	}
+	f.exec(t, `UPDATE visibility_recounts SET revision = 3`)
 	if !isNew("Kovalt 4") {
 		t.Error("the recount of the third revision has ended")
 	}
@@ -158,8 +148,10 @@ func TestConflictsAreAllReported(t *testing.T) {
 	}
 
 	// An archived brand reserves nothing, may have any name, and becomes active only if all of it is free.
-	f.update(t, first.ID, brands.Change{Status: new(brands.Archived)})
-	other := f.create(t, kovalt(t))
+	f.update(t, first.ID, archive)
+	taker := named("Kovalt")
+	taker.Domains = own.Domains
+	other := f.create(t, taker)
 	f.update(t, second.ID, brands.Change{Name: new("Ostrel AG")})
 	_, err = brands.Update(t.Context(), f.pool, f.account, first.ID, brands.Change{Status: new(brands.Active)})
 	if got, want := conflictsOf(err), []string{"name", "domains/0"}; !slices.Equal(got, want) {
@@ -177,13 +169,6 @@ func TestConflictsAreAllReported(t *testing.T) {
 	if _, err := brands.Update(t.Context(), f.pool, g.account, first.ID, brands.Change{}); !errors.Is(err, brands.ErrNotFound) {
 		t.Errorf("another account's brand: got %v", err)
 	}
-}
-
-func kovalt(t *testing.T) brands.Change {
-	t.Helper()
-	c := named("Kovalt")
-	c.Domains = []string{"kovalt.com"}
-	return c
 }
 
 // TestMatchCase: a name with one word character needs match_case, whichever of the two changes.
@@ -211,7 +196,7 @@ func TestNumberOfBrandsIsBounded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	archived := f.create(t, named("Kovalt"))
-	f.update(t, archived.ID, brands.Change{Status: new(brands.Archived)})
+	f.update(t, archived.ID, archive)
 	f.fill(t, 99, brands.Active)
 	f.create(t, named("Ostrel"))
 	if _, err := brands.Create(t.Context(), f.pool, f.account, store.NewID(), named("Halden")); !errors.Is(err, brands.ErrTooManyActive) {
@@ -223,9 +208,7 @@ func TestNumberOfBrandsIsBounded(t *testing.T) {
 	if _, err := brands.Update(t.Context(), f.pool, f.account, archived.ID, brands.Change{Status: new(brands.Active)}); !errors.Is(err, brands.ErrTooManyActive) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := f.pool.Exec(t.Context(), `UPDATE brands SET status = 'archived' WHERE account_id = $1 AND number <= 50`, f.account); err != nil {
-		t.Fatal(err)
-	}
+	f.exec(t, `UPDATE brands SET status = 'archived' WHERE account_id = $1 AND number <= 50`, f.account)
 	f.fill(t, 898, brands.Archived)
 	if b := f.create(t, named("Halden")); b.Number != 1000 {
 		t.Errorf("the last brand has the number %d", b.Number)

@@ -1,6 +1,7 @@
 package brands_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,15 +19,9 @@ func line(account store.ID, id, name, status string, domains ...string) string {
 	if id != "" {
 		id = `"id":"` + id + `",`
 	}
-	return fmt.Sprintf(`{%s"account_id":%q,"kind":"own","name":%q,"aliases":[],"domains":[%s],"exclude":[],"match_case":false,"status":%q}`+"\n",
-		id, account.Text("acct"), name, quote(domains), status)
-}
-
-func quote(texts []string) string {
-	if len(texts) == 0 {
-		return ""
-	}
-	return `"` + strings.Join(texts, `","`) + `"`
+	saved, _ := json.Marshal(append([]string{}, domains...))
+	return fmt.Sprintf(`{%s"account_id":%q,"kind":"own","name":%q,"aliases":[],"domains":%s,"exclude":[],"match_case":false,"status":%q}`+"\n",
+		id, account.Text("acct"), name, saved, status)
 }
 
 func (f *fixture) importLines(t testing.TB, lines ...string) error {
@@ -40,21 +35,15 @@ func (f *fixture) names(t testing.TB) []string {
 	t.Helper()
 	rows, err := f.pool.Query(t.Context(), `
 SELECT name || CASE WHEN status = 'archived' THEN ' (archived)' ELSE '' END FROM brands WHERE account_id = $1 ORDER BY number`, f.account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return names
 }
 
 func (f *fixture) audited(t testing.TB) (n int) {
 	t.Helper()
-	if err := f.pool.QueryRow(t.Context(), `SELECT count(*) FROM audit_log WHERE action = 'brands.import'`).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.pool.QueryRow(t.Context(), `SELECT count(*) FROM audit_log WHERE action = 'brands.import'`).Scan(&n))
 	return n
 }
 
@@ -70,9 +59,7 @@ func TestImportTwiceChangesNothing(t *testing.T) {
 		line(f.account, "", "Fenwick", "active"),
 	}
 	for range 2 {
-		if err := f.importLines(t, file...); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.importLines(t, file...))
 		if diff := cmp.Diff([]string{"Ostrel", "Kovalt", "Halden (archived)", "Fenwick"}, f.names(t)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -86,12 +73,8 @@ func TestImportTwiceChangesNothing(t *testing.T) {
 	}
 	// Of brands with equal names the active one is replaced.
 	f.create(t, named("Halden"))
-	if err := f.importLines(t, line(f.account, store.NewID().Text("brand"), "ostrel", "archived")); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.importLines(t, line(f.account, "", "HALDEN", "active"), line(f.account, "", "OSTREL", "active")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.importLines(t, line(f.account, store.NewID().Text("brand"), "ostrel", "archived")))
+	must(t, f.importLines(t, line(f.account, "", "HALDEN", "active"), line(f.account, "", "OSTREL", "active")))
 	if diff := cmp.Diff([]string{"OSTREL", "Kovalt", "halden (archived)", "Fenwick", "HALDEN", "ostrel (archived)"}, f.names(t)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -105,9 +88,7 @@ func TestImportRefusals(t *testing.T) {
 	other := &fixture{f.pool, f.newAccount(t)}
 	theirs := other.create(t, named("Ostrel"))
 	erased := f.newAccount(t)
-	if _, err := f.pool.Exec(t.Context(), `UPDATE accounts SET erased_at = now() WHERE id = $1`, erased); err != nil {
-		t.Fatal(err)
-	}
+	f.exec(t, `UPDATE accounts SET erased_at = now() WHERE id = $1`, erased)
 	var tooMany []string
 	for i := range brands.MaxActive {
 		tooMany = append(tooMany, line(f.account, "", fmt.Sprintf("Brand %d", i), "active"))
@@ -145,7 +126,7 @@ func TestListForOperators(t *testing.T) {
 	f := newFixture(t)
 	f.create(t, named("Kovalt"))
 	b := f.create(t, named("Ostrel"))
-	f.update(t, b.ID, brands.Change{Status: new(brands.Archived)})
+	f.update(t, b.ID, archive)
 	other := &fixture{f.pool, f.newAccount(t)}
 	other.create(t, named("Kovalt"))
 	admin := &brands.Admin{Pool: f.pool, Actor: "test"}

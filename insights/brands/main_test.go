@@ -34,10 +34,21 @@ func newFixture(t testing.TB) *fixture {
 func (f *fixture) newAccount(t testing.TB) store.ID {
 	t.Helper()
 	id := store.NewID()
-	if _, err := f.pool.Exec(t.Context(), `INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')`, id); err != nil {
+	f.exec(t, `INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')`, id)
+	return id
+}
+
+func (f *fixture) exec(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	_, err := f.pool.Exec(t.Context(), sql, args...)
+	must(t, err)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return id
 }
 
 // named returns a change to a competitor with a name and aliases.
@@ -45,15 +56,15 @@ func named(name string, aliases ...string) brands.Change {
 	return brands.Change{Kind: new(brands.Competitor), Name: &name, Aliases: append([]string{}, aliases...), MatchCase: new(false)}
 }
 
+var archive = brands.Change{Status: new(brands.Archived)}
+
 func (f *fixture) create(t testing.TB, c brands.Change) *brands.Brand {
 	t.Helper()
 	if faults := c.Check(); len(faults) > 0 {
 		t.Fatal(faults)
 	}
 	b, err := brands.Create(t.Context(), f.pool, f.account, store.NewID(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -61,36 +72,26 @@ func (f *fixture) create(t testing.TB, c brands.Change) *brands.Brand {
 func (f *fixture) update(t testing.TB, id store.ID, c brands.Change) (*brands.Brand, int64) {
 	t.Helper()
 	b, err := brands.Update(t.Context(), f.pool, f.account, id, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b, f.revision(t)
 }
 
 func (f *fixture) revision(t testing.TB) int64 {
 	t.Helper()
 	r, err := brands.Revision(t.Context(), f.pool, f.account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
 // fill adds brands by SQL, with the numbers after those that the account has.
 func (f *fixture) fill(t testing.TB, n int, status string) {
 	t.Helper()
-	_, err := f.pool.Exec(t.Context(), `
+	f.exec(t, `
 INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
 SELECT $1, gen_random_uuid(), (SELECT count(*) FROM brands WHERE account_id = $1) + i, 'own', 'filler ' || $3 || i, '{}', '{}', '{}', false, $3
 FROM generate_series(1, $2::int) i`, f.account, n, status)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = f.pool.Exec(t.Context(), `
+	f.exec(t, `
 INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) VALUES ($1, 1, now(), now()) ON CONFLICT DO NOTHING`, f.account)
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // conflictsOf returns the pointers of a conflict.

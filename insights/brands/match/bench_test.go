@@ -29,13 +29,6 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-func BenchmarkCompile(b *testing.B) {
-	brands := benchmarkBrands()
-	for b.Loop() {
-		Compile(brands)
-	}
-}
-
 // benchmarkNames returns invented names; the first 100 are brands.
 func benchmarkNames() []string {
 	random := rand.New(rand.NewPCG(3, 4))

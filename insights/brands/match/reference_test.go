@@ -236,11 +236,8 @@ func (r *referenceUnit) letters(p *pattern, i, step int) int {
 
 // bounded applies the table of M7.
 func (r *referenceUnit) bounded(start, end int) bool {
-	if start > 0 {
-		edge, neighbour := r.chars[start], r.chars[start-1]
-		if edge.class() == other && edge.r == neighbour.r || edge.class() != other && edge.class() != free && edge.class() == neighbour.class() {
-			return false
-		}
+	if start > 0 && !separate(r.chars[start], r.chars[start-1]) {
+		return false
 	}
 	if end == len(r.chars) {
 		return true
@@ -258,7 +255,13 @@ func (r *referenceUnit) bounded(start, end int) bool {
 			tail += string(c.r)
 		}
 		return particles[tail]
-	case edge.class() == other:
+	}
+	return separate(edge, neighbour)
+}
+
+// separate reports whether a name may end between its edge and its neighbour.
+func separate(edge, neighbour char) bool {
+	if edge.class() == other {
 		return edge.r != neighbour.r
 	}
 	return edge.class() == free || edge.class() != neighbour.class()
