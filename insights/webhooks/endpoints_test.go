@@ -3,16 +3,14 @@ package webhooks
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/jackc/pgx/v5"
 
 	"aiv/insights/events"
 	"aiv/store"
@@ -146,13 +144,11 @@ func TestHealthAfterUpdate(t *testing.T) {
 	} {
 		f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now(), updated_at = created_at`)
 		f.Exec(t, `UPDATE webhook_queues SET wake_at = 'infinity'`)
-		var err error
 		if test.admin != nil {
-			_, err = test.admin(t.Context(), e.ID)
+			must(t, errOf(test.admin(t.Context(), e.ID)))
 		} else {
-			_, err = f.Update(t.Context(), account, e.ID, test.change, maySendAll)
+			must(t, errOf(f.Update(t.Context(), account, e.ID, test.change, maySendAll)))
 		}
-		must(t, err)
 		if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE failing_since IS NOT NULL`); (n == 1) != test.failing {
 			t.Errorf("%s: failing_since is set: %t", test.name, n == 1)
 		}
@@ -185,9 +181,8 @@ func TestMaySend(t *testing.T) {
 	e, _, err := f.Create(t.Context(), account, "https://a.example/", "", []string{events.AlertOpened})
 	must(t, err)
 	for url, want := range map[string]error{e.URL: nil, "https://b.example/": errRefused} {
-		_, err := f.Update(t.Context(), account, e.ID, Change{URL: &url, Events: []string{events.RunFailed}},
-			refuse(events.AlertOpened))
-		if err != want {
+		c := Change{URL: &url, Events: []string{events.RunFailed}}
+		if _, err := f.Update(t.Context(), account, e.ID, c, refuse(events.AlertOpened)); err != want {
 			t.Errorf("%s: %v, want %v", url, err, want)
 		}
 		f.Exec(t, `UPDATE webhook_endpoints SET events = '{alert.opened}'`)
@@ -200,13 +195,8 @@ func TestURLGivenToAnother(t *testing.T) {
 	f := newFixture(t)
 	account := f.NewAccount(t)
 	e := f.endpoint(t, account, "https://a.example/")
-	tx, err := f.Pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(context.Background())
-	const update = `UPDATE webhook_endpoints SET url = 'https://b.example/' WHERE account_id = $1 AND id = $2`
-	must(t, errOf(tx.Exec(t.Context(), update, account, e.ID)))
-	created := make(chan error)
-	go func() { created <- errOf2(f.Create(t.Context(), account, "https://b.example/", "", []string{All})) }()
+	tx := f.begin(t, `UPDATE webhook_endpoints SET url = 'https://b.example/' WHERE account_id = $1 AND id = $2`, account, e.ID)
+	created := start(func() error { return errOf2(f.Create(t.Context(), account, "https://b.example/", "", []string{All})) })
 	storetest.UntilWaiting(t, f.Pool, "transactionid")
 	must(t, tx.Commit(t.Context()))
 	if err := <-created; err != ErrEndpointExists {
@@ -219,29 +209,24 @@ func TestLimitsOfEndpoints(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	account := f.NewAccount(t)
-	create := func(n int, url func(i int) string) map[error]int {
-		results := make(map[error]int)
-		var mu sync.Mutex
-		var all sync.WaitGroup
+	create := func(n int, url string, want map[error]int) {
+		t.Helper()
+		var all []<-chan error
 		for i := range n {
-			all.Go(func() {
-				_, _, err := f.Create(t.Context(), account, url(i), "", []string{All})
-				mu.Lock()
-				defer mu.Unlock()
-				results[err]++
-			})
+			all = append(all, start(func() error {
+				return errOf2(f.Create(t.Context(), account, strings.Replace(url, "N", strconv.Itoa(i), 1), "", []string{All}))
+			}))
 		}
-		all.Wait()
-		return results
+		got := make(map[error]int)
+		for _, created := range all {
+			got[<-created]++
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateErrors()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", url, diff)
+		}
 	}
-	got := create(8, func(int) string { return "https://same.example/" })
-	if diff := cmp.Diff(map[error]int{nil: 1, ErrEndpointExists: 7}, got, cmpopts.EquateErrors()); diff != "" {
-		t.Errorf("the same URL (-want +got):\n%s", diff)
-	}
-	got = create(16, func(i int) string { return fmt.Sprintf("https://example.com/%d", i) })
-	if diff := cmp.Diff(map[error]int{nil: 9, ErrTooManyEndpoints: 7}, got, cmpopts.EquateErrors()); diff != "" {
-		t.Errorf("other URLs (-want +got):\n%s", diff)
-	}
+	create(8, "https://same.example/", map[error]int{nil: 1, ErrEndpointExists: 7})
+	create(16, "https://example.com/N", map[error]int{nil: 9, ErrTooManyEndpoints: 7})
 	all, err := List(t.Context(), f.Pool, account, store.Page{Limit: 20})
 	if err != nil || len(all) != MaxEndpoints {
 		t.Fatal(len(all), err)
@@ -309,7 +294,7 @@ WHERE event_id IN ($1, $2)`, first.ID, event)
 	if _, err := f.Test(t.Context(), account, e.ID); !tooMany(err) {
 		t.Errorf("one more test than with the resend: %v", err)
 	}
-	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}, nil)))
+	f.disable(t, account, e)
 	if _, err := f.Test(t.Context(), account, e.ID); err != ErrDisabled {
 		t.Errorf("disabled: %v", err)
 	}
@@ -323,14 +308,9 @@ WHERE event_id IN ($1, $2)`, first.ID, event)
 	// The row of a second in the near future counts as the present second, so that the test does not depend on the
 	// clock.
 	f.Exec(t, `INSERT INTO webhook_hosts VALUES ('example.com', now() + interval '25 seconds', $1)`, maxPerHost-2)
-	for i, want := range []bool{false, false, true, true} {
-		var err error
-		if i%2 == 0 {
-			_, err = f.Test(t.Context(), account, e.ID)
-		} else {
-			_, err = f.Test(t.Context(), other, e2.ID)
-		}
-		if tooMany(err) != want || !want && err != nil {
+	for i := range 4 {
+		_, err := f.Test(t.Context(), []store.ID{account, other}[i%2], []store.ID{e.ID, e2.ID}[i%2])
+		if refused := i >= 2; tooMany(err) != refused || !refused && err != nil {
 			t.Errorf("request %d: %v", i, err)
 		}
 	}
@@ -351,16 +331,11 @@ func TestEnableWithURLWhileCreated(t *testing.T) {
 	f := newFixture(t)
 	account := f.NewAccount(t)
 	e := f.endpoint(t, account, "https://a.example/")
-	_, err := f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}, nil)
-	must(t, err)
-	tx, err := f.Pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(context.Background())
-	must(t, errOf(tx.Exec(t.Context(), lockAccount, account)))
-	updated := make(chan error)
-	go func() {
-		updated <- errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/"), Enabled: new(true)}, maySendAll))
-	}()
+	f.disable(t, account, e)
+	tx := f.begin(t, lockAccount, account)
+	updated := start(func() error {
+		return errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/"), Enabled: new(true)}, maySendAll))
+	})
 	storetest.UntilWaiting(t, f.Pool, "transactionid")
 	must(t, errOf(one[Endpoint](t.Context(), tx, nil, insertEndpoint, account, store.NewID(), 2, "https://b.example/",
 		"", []string{All})))
@@ -413,24 +388,13 @@ func TestURLWhileEventIsRecorded(t *testing.T) {
 	held, account := accounts[0], accounts[1]
 	f.endpoint(t, held, "https://a.example/")
 	e := f.endpoint(t, account, "https://a.example/")
-	holder, err := f.Pool.Begin(t.Context())
-	must(t, err)
-	defer holder.Rollback(context.Background())
-	must(t, errOf(holder.Exec(t.Context(), lockAccount, held)))
-	recorded := make(chan error, 1)
-	go func() {
-		recorded <- pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error {
-			var causes []events.Cause
-			for _, a := range accounts {
-				causes = append(causes, cause(a, store.NewID(), events.AlertOpened, store.NewID(), []byte("{}")))
-			}
-			return Record(t.Context(), tx, causes)
-		})
-	}()
+	holder := f.begin(t, lockAccount, held)
+	recorded := start(func() error {
+		return f.tryToRecord(t, cause(held, events.AlertOpened), cause(account, events.AlertOpened))
+	})
 	storetest.UntilWaiting(t, f.Pool, "transactionid") // the event, for the queue that is held
 	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{Events: []string{events.WebhookTest}}, nil)))
-	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")},
-		refuse(events.AlertOpened))))
+	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")}, refuse(events.AlertOpened))))
 	must(t, holder.Commit(t.Context()))
 	must(t, <-recorded)
 	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE account_id = $1`, account); n != 0 {
@@ -445,16 +409,12 @@ func TestURLWhileEventIsCommitted(t *testing.T) {
 	f := newFixture(t)
 	account := f.NewAccount(t)
 	e := f.endpoint(t, account, "https://a.example/")
-	tx, err := f.Pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(context.Background())
-	must(t, Record(t.Context(), tx, []events.Cause{cause(account, store.NewID(), events.AlertOpened, store.NewID(), []byte("{}"))}))
+	tx := f.begin(t, "")
+	must(t, Record(t.Context(), tx, []events.Cause{cause(account, events.AlertOpened)}))
 	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{Events: []string{events.WebhookTest}}, nil)))
-	moved := make(chan error, 1)
-	go func() {
-		moved <- errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")},
-			refuse(events.AlertOpened)))
-	}()
+	moved := start(func() error {
+		return errOf(f.Update(t.Context(), account, e.ID, Change{URL: new("https://b.example/")}, refuse(events.AlertOpened)))
+	})
 	storetest.UntilWaiting(t, f.Pool, "transactionid") // the change, for the queue
 	must(t, tx.Commit(t.Context()))
 	if err := <-moved; err != errRefused {

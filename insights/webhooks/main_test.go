@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"context"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -41,9 +42,8 @@ func (f *fixture) record(t testing.TB, account store.ID, n int) (ids []store.ID)
 	t.Helper()
 	var causes []events.Cause
 	for range n {
-		id := store.NewID()
-		ids = append(ids, id)
-		causes = append(causes, cause(account, id, events.RunCompleted, store.NewID(), []byte(`{"id":"`+id.Text("run")+`"}`)))
+		c := cause(account, events.RunCompleted)
+		ids, causes = append(ids, c.ID), append(causes, c)
 	}
 	f.recordCauses(t, causes...)
 	return ids
@@ -51,8 +51,34 @@ func (f *fixture) record(t testing.TB, account store.ID, n int) (ids []store.ID)
 
 func (f *fixture) recordCauses(t testing.TB, causes ...events.Cause) {
 	t.Helper()
-	err := pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error { return Record(t.Context(), tx, causes) })
+	must(t, f.tryToRecord(t, causes...))
+}
+
+func (f *fixture) tryToRecord(t testing.TB, causes ...events.Cause) error {
+	return pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error { return Record(t.Context(), tx, causes) })
+}
+
+// begin returns a transaction that has executed a statement. It is rolled back when the test ends.
+func (f *fixture) begin(t testing.TB, sql string, args ...any) pgx.Tx {
+	t.Helper()
+	tx, err := f.Pool.Begin(t.Context())
 	must(t, err)
+	t.Cleanup(func() { tx.Rollback(context.Background()) })
+	must(t, errOf(tx.Exec(t.Context(), sql, args...)))
+	return tx
+}
+
+// start calls f in another goroutine.
+func start(f func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return done
+}
+
+// disable disables an endpoint as its customer does.
+func (f *fixture) disable(t testing.TB, account store.ID, e *Endpoint) {
+	t.Helper()
+	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}, nil)))
 }
 
 func must(t testing.TB, err error) {
@@ -67,6 +93,6 @@ func maySendAll([]string) error { return nil }
 func mayReadAll(string) bool { return true }
 
 // cause returns an event to record.
-func cause(account, id store.ID, eventType string, subject store.ID, data []byte) events.Cause {
-	return events.Cause{AccountID: account, ID: id, Type: eventType, SubjectID: subject, Data: data}
+func cause(account store.ID, eventType string) events.Cause {
+	return events.Cause{AccountID: account, ID: store.NewID(), Type: eventType, SubjectID: store.NewID(), Data: []byte("{}")}
 }

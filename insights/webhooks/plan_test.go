@@ -15,7 +15,7 @@ func TestBacklogCostsNothing(t *testing.T) {
 	t.Parallel()
 	webhookstest.CostsNothing(t, []webhookstest.Case{
 		{Name: "record", SQL: recordEvents, Args: func(b *backlog) []any {
-			return events.Args([]events.Cause{cause(b.Account, store.NewID(), events.RunCompleted, store.NewID(), []byte("{}"))})
+			return events.Args([]events.Cause{cause(b.Account, events.RunCompleted)})
 		}},
 		{Name: "queues of a record", SQL: lockQueues, Args: func(b *backlog) []any { return []any{[]store.ID{b.Account}} }},
 		{Name: "tests and resends", SQL: countRequested, Args: func(b *backlog) []any { return []any{b.Account, b.Due, b.Events[0]} }},

@@ -1,15 +1,12 @@
 package webhooks
 
 import (
-	"context"
 	"errors"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 
 	"aiv/insights/events"
 	"aiv/store"
@@ -30,62 +27,47 @@ func TestEachEventIsWrittenOnce(t *testing.T) {
 		names[e.ID] = name
 	}
 	disabled := f.endpoint(t, account, "https://disabled.example/")
-	must(t, errOf(f.Update(t.Context(), account, disabled.ID, Change{Enabled: new(false)}, nil)))
+	f.disable(t, account, disabled)
 	deleted := f.endpoint(t, account, "https://deleted.example/")
 	must(t, f.Delete(t.Context(), account, deleted.ID))
 	run, data := store.NewID(), []byte(`{"b":1, "a":[2]}`)
-	completed, alert, theirs := store.NewID(), store.NewID(), store.NewID()
-	f.recordCauses(t,
-		cause(account, completed, events.RunCompleted, run, data),
-		cause(account, alert, events.AlertOpened, run, data),
-		cause(other, theirs, events.RunCompleted, run, data))
-	// A run has one final event.
-	f.recordCauses(t, cause(account, store.NewID(), events.RunCompleted, run, data), cause(account, store.NewID(), events.RunCanceled, run, data))
+	ofRun := func(account store.ID, eventType string) events.Cause {
+		return events.Cause{AccountID: account, ID: store.NewID(), Type: eventType, SubjectID: run, Data: data}
+	}
+	completed, theirs := ofRun(account, events.RunCompleted), ofRun(other, events.RunCompleted)
+	f.recordCauses(t, completed, ofRun(account, events.AlertOpened), theirs)
+	f.recordCauses(t, ofRun(account, events.RunCompleted), ofRun(account, events.RunCanceled)) // a run has one final event
 
-	var got []string
+	got := make(map[string]int)
 	for id, name := range names {
-		all, err := Deliveries(t.Context(), f.Pool, account, id, "pending", store.Page{Limit: 10})
-		must(t, err)
-		for _, d := range all {
-			got = append(got, name+" "+d.Type)
+		for _, status := range []string{"pending", "failed"} {
+			all, err := Deliveries(t.Context(), f.Pool, account, id, status, store.Page{Limit: 10})
+			must(t, err)
+			for _, d := range all {
+				got[status+" "+name+" "+d.Type]++
+			}
 		}
 	}
-	want := map[string]bool{"completed run.completed": true, "alerts alert.opened": true, "all run.completed": true, "all alert.opened": true}
-	if diff := cmp.Diff(want, setOf(got)); diff != "" {
+	want := map[string]int{"pending completed run.completed": 1, "pending alerts alert.opened": 1, "pending all run.completed": 1, "pending all alert.opened": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("deliveries (-want +got):\n%s", diff)
-	}
-	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries`); n != 4 {
-		t.Errorf("%d deliveries", n)
-	}
-	for id := range names {
-		if failed, err := Deliveries(t.Context(), f.Pool, account, id, "failed", store.Page{Limit: 10}); err != nil || len(failed) != 0 {
-			t.Errorf("failed deliveries: %+v, %v", failed, err)
-		}
 	}
 	if n := f.Count(t, `SELECT count(*) FROM events`); n != 3 {
 		t.Errorf("%d events", n)
 	}
 	// An account that is due does not wait longer because of another event.
 	f.Exec(t, `UPDATE webhook_queues SET wake_at = now() - interval '1 hour'`)
-	f.recordCauses(t, cause(account, store.NewID(), events.RunCompleted, store.NewID(), data))
+	f.record(t, account, 1)
 	if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE wake_at < now() - interval '59 minutes'`); n != 1 {
 		t.Error("the queue is due later than before")
 	}
-	e, err := events.Get(t.Context(), f.Pool, account, completed)
+	e, err := events.Get(t.Context(), f.Pool, account, completed.ID)
 	if err != nil || string(e.Data) != string(data) {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if _, err := events.Get(t.Context(), f.Pool, account, theirs); err != events.ErrNotFound {
+	if _, err := events.Get(t.Context(), f.Pool, account, theirs.ID); err != events.ErrNotFound {
 		t.Error(err)
 	}
-}
-
-func setOf(texts []string) map[string]bool {
-	m := make(map[string]bool)
-	for _, text := range texts {
-		m[text] = true
-	}
-	return m
 }
 
 // TestEventTime: an event and its deliveries have one time, which is not before what caused the event in the same
@@ -95,21 +77,14 @@ func TestEventTime(t *testing.T) {
 	f := newFixture(t)
 	account := f.NewAccount(t)
 	f.endpoint(t, account, "https://all.example/")
+	tx := f.begin(t, `CREATE TEMPORARY TABLE cause ON COMMIT DROP AS SELECT clock_timestamp() AS at`)
+	must(t, Record(t.Context(), tx, []events.Cause{cause(account, events.RunCompleted)}))
 	var ordered bool
-	err := pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error {
-		var before time.Time
-		if err := tx.QueryRow(t.Context(), `SELECT clock_timestamp()`).Scan(&before); err != nil {
-			return err
-		}
-		if err := Record(t.Context(), tx, []events.Cause{cause(account, store.NewID(), events.RunCompleted, store.NewID(), []byte("{}"))}); err != nil {
-			return err
-		}
-		return tx.QueryRow(t.Context(), `
-SELECT $1 <= e.created_at AND e.created_at = d.created_at FROM events e JOIN webhook_deliveries d ON d.account_id = e.account_id AND d.event_id = e.id
-WHERE e.account_id = $2`, before, account).Scan(&ordered)
-	})
-	if err != nil || !ordered {
-		t.Errorf("the event precedes its cause, or its delivery has another time; %v", err)
+	must(t, tx.QueryRow(t.Context(), `
+SELECT c.at <= e.created_at AND e.created_at = d.created_at
+FROM cause c, events e JOIN webhook_deliveries d ON d.account_id = e.account_id AND d.event_id = e.id`).Scan(&ordered))
+	if !ordered {
+		t.Error("the event precedes its cause, or its delivery has another time")
 	}
 }
 
@@ -117,26 +92,23 @@ WHERE e.account_id = $2`, before, account).Scan(&ordered)
 func TestRecordConcurrently(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	var accounts, runs []store.ID
+	var causes []events.Cause
 	for range 5 {
 		account := f.NewAccount(t)
 		f.endpoint(t, account, "https://example.com/")
-		accounts = append(accounts, account)
-		runs = append(runs, store.NewID())
+		causes = append(causes, cause(account, events.RunCompleted))
 	}
-	var all sync.WaitGroup
+	var all []<-chan error
 	for range 4 {
-		all.Go(func() {
-			var causes []events.Cause
-			for i := range accounts {
-				causes = append(causes, cause(accounts[i], store.NewID(), events.RunCompleted, runs[i], []byte(`{}`)))
-			}
-			if err := pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error { return Record(t.Context(), tx, causes) }); err != nil {
-				t.Error(err)
-			}
-		})
+		again := slices.Clone(causes)
+		for i := range again {
+			again[i].ID = store.NewID()
+		}
+		all = append(all, start(func() error { return f.tryToRecord(t, again...) }))
 	}
-	all.Wait()
+	for _, recorded := range all {
+		must(t, <-recorded)
+	}
 	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries d JOIN events e ON e.account_id = d.account_id AND e.id = d.event_id`); n != 5 {
 		t.Errorf("%d deliveries", n)
 	}
@@ -149,17 +121,12 @@ func TestQueueWhileEventIsRecorded(t *testing.T) {
 	f := newFixture(t)
 	account := f.NewAccount(t)
 	e := f.endpoint(t, account, "https://a.example/")
-	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}, nil)))
-	must(t, pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error {
-		err := Record(t.Context(), tx, []events.Cause{cause(account, store.NewID(), events.RunCompleted, store.NewID(), []byte("{}"))})
-		rows, queryErr := f.Pool.Query(t.Context(), `SELECT account_id FROM webhook_queues WHERE account_id = $1 FOR UPDATE SKIP LOCKED`, account)
-		must(t, queryErr)
-		defer rows.Close()
-		if rows.Next() {
-			t.Error("the queue is not locked")
-		}
-		return err
-	}))
+	f.disable(t, account, e)
+	tx := f.begin(t, "")
+	must(t, Record(t.Context(), tx, []events.Cause{cause(account, events.RunCompleted)}))
+	if n := f.Count(t, `WITH free AS (SELECT FROM webhook_queues FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`); n != 0 {
+		t.Error("the queue is not locked")
+	}
 }
 
 func TestPurgeDeletesOldEvents(t *testing.T) {
@@ -173,7 +140,8 @@ func TestPurgeDeletesOldEvents(t *testing.T) {
 	must(t, f.Delete(t.Context(), account, gone.ID))
 	f.Exec(t, `INSERT INTO webhook_hosts VALUES ('old.example', now() - interval '2 hours', 1), ('new.example', now(), 1)`)
 	ahead := storetest.WithClockAhead(t, f.Pool, 40*24*time.Hour)
-	if n, err := events.Purge(t.Context(), ahead); !isClockError(err) || n != 0 {
+	n, err := events.Purge(t.Context(), ahead)
+	if _, refused := errors.AsType[*store.ClockError](err); !refused || n != 0 {
 		t.Errorf("with a clock 40 days ahead: %d events, %v", n, err)
 	}
 	if n, err := events.Purge(t.Context(), f.Pool); err != nil || n != int64(len(old)) {
@@ -186,11 +154,8 @@ func TestPurgeDeletesOldEvents(t *testing.T) {
 	if n := f.Count(t, `SELECT count(*) FROM events`); n != 3 {
 		t.Errorf("%d events are left", n)
 	}
-	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = $1`, kept.ID); n != 3 {
+	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = $1`, kept.ID); n != 3 || f.Count(t, `SELECT count(*) FROM webhook_deliveries`) != 3 {
 		t.Errorf("%d deliveries are left", n)
-	}
-	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries`); n != 3 {
-		t.Errorf("%d deliveries are left in all", n)
 	}
 	// A transaction that saw the endpoint may still refer to it.
 	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints`); n != 2 {
@@ -213,31 +178,19 @@ func TestPurgeConcurrently(t *testing.T) {
 	f.record(t, account, events.PurgeStep+10)
 	must(t, f.Delete(t.Context(), account, e.ID))
 	f.Exec(t, `UPDATE webhook_endpoints SET deleted_at = now() - interval '2 hours'`)
-	tx, err := f.Pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(context.Background())
-	must(t, errOf(tx.Exec(t.Context(), deleteDeliveries, account, e.ID, 10)))
-	purged := make(chan error, 1)
-	purge := func() {
-		purged <- Purge(t.Context(), f.Pool)
-	}
-	go purge()
+	tx := f.begin(t, deleteDeliveries, account, e.ID, 10)
+	purge := func() error { return Purge(t.Context(), f.Pool) }
+	purged := start(purge)
 	storetest.UntilWaiting(t, f.Pool, "transactionid")
 	must(t, tx.Commit(t.Context()))
-	for n := range 2 {
-		must(t, <-purged)
-		if left := f.Count(t, `SELECT count(*) FROM webhook_endpoints`); left != 1-n {
-			t.Errorf("purge %d: %d endpoints are left", n+1, left)
-		}
-		if n == 0 {
-			go purge()
-		}
+	must(t, <-purged)
+	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints`); n != 1 {
+		t.Error("the endpoint was deleted with deliveries")
 	}
-}
-
-func isClockError(err error) bool {
-	_, ok := errors.AsType[*store.ClockError](err)
-	return ok
+	must(t, purge())
+	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints`); n != 0 {
+		t.Error("the endpoint is left")
+	}
 }
 
 // TestEraseDeletesInSteps: what an account has is deleted in steps, also what a transaction that began before adds, and nothing of
