@@ -35,7 +35,20 @@ func newFixture(t *testing.T, lines ...string) *fixture {
 
 func (f *fixture) exec(t *testing.T, sql string, args ...any) {
 	t.Helper()
-	if _, err := f.pool.Exec(t.Context(), sql, args...); err != nil {
+	_, err := f.pool.Exec(t.Context(), sql, args...)
+	must(t, err)
+}
+
+// read returns the one value that a query selects.
+func read[T any](t *testing.T, f *fixture, sql string, args ...any) (value T) {
+	t.Helper()
+	must(t, f.pool.QueryRow(t.Context(), sql, args...).Scan(&value))
+	return value
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -43,26 +56,20 @@ func (f *fixture) exec(t *testing.T, sql string, args ...any) {
 // load imports valid lines.
 func (f *fixture) load(t *testing.T, lines ...string) {
 	t.Helper()
-	if _, err := f.admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "\n")), nil); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "\n")), nil)
+	must(t, err)
 }
 
-func (f *fixture) revision(t *testing.T) (revision int64) {
+func (f *fixture) revision(t *testing.T) int64 {
 	t.Helper()
-	if err := f.pool.QueryRow(t.Context(), `SELECT `+catalog.RevisionSQL).Scan(&revision); err != nil {
-		t.Fatal(err)
-	}
-	return revision
+	return read[int64](t, f, `SELECT `+catalog.RevisionSQL)
 }
 
 // now returns the snapshot of the current revision.
 func (f *fixture) now(t *testing.T, c *catalog.Catalog) *catalog.Snapshot {
 	t.Helper()
 	snapshot, err := c.At(t.Context(), f.revision(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return snapshot
 }
 

@@ -45,17 +45,13 @@ func TestImportRefuses(t *testing.T) {
 		line string
 		want string
 	}{
-		{`{}`, `line 2: missing member "kind"`},
 		{`{"kind":"price","id":1}`, "line 2: kind must be one of provider, model, question, methodology"},
 		{`{"kind":"provider","code":"a b","name":""}`, `line 2: code must match ^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$; name must not be empty`},
 		{change(model("m"), `"m"`, `"m m"`), "line 2: id must match ^[A-Za-z0-9._:/-]{1,128}$"},
 		{model(strings.Repeat("m", 129)), "line 2: id must match ^[A-Za-z0-9._:/-]{1,128}$"},
-		{change(model("m"), `,"grounded_search":true`, ``), `line 2: missing member "grounded_search"`},
-		{change(model("m"), `,"grounded_search":true`, `,"grounded_search":"true"`), "line 2: grounded_search must be true or false"},
-		{change(model("m"), `true}`, `true,"price":1}`), `line 2: unknown member "price"`},
+		{change(model("m"), `,"grounded_search":true`, `,"price":"1"`), `line 2: missing member "grounded_search"; unknown member "price"`},
 		{change(model("m"), `"active"`, `"archived"`), "line 2: status must be one of active, deprecated, disabled"},
 		{change(model("m"), `"One"`, `" "`), "line 2: name must not be empty"},
-		{change(model("m"), `"measurement_types":["grounded"],`, ``), `line 2: missing member "measurement_types"`},
 		{change(model("m"), `["grounded"]`, `[]`), "line 2: measurement_types must not be empty"},
 		{change(model("m"), `["grounded"]`, `["Grounded"]`), "line 2: measurement_types must contain only strings that match ^[a-z][a-z0-9_]{0,63}$"},
 		{change(model("m"), `"countries":null`, `"countries":["it"]`), "line 2: countries must contain only strings that match ^[A-Z]{2}$"},
@@ -64,9 +60,7 @@ func TestImportRefuses(t *testing.T) {
 		{change(model("m"), `"acme"`, `"none"`), "line 2: unknown provider"},
 		{change(q, `"it"`, `"IT"`), "line 2: language must match ^[a-z]{2,3}(-[A-Z]{2})?$"},
 		{change(q, `"IT"`, `"it"`), "line 2: country must match ^[A-Z]{2}$"},
-		{change(q, `"IT"`, `null`), "line 2: country must not be null"},
 		{change(q, `"b"`, `""`), "line 2: tags must not contain an empty string"},
-		{change(q, `"b"`, `null`), "line 2: tags must be an array of strings"},
 		{change(q, `"b"`, `"`+strings.Repeat("ß", 129)+`"`), "line 2: tags must not be longer than 128 characters"},
 		{change(q, "shoes", strings.Repeat("ß", 129)), "line 2: topic must not be longer than 128 characters"},
 		{change(q, `"b"`, `"a"`), `line 2: tags contains "a" twice`},
@@ -90,7 +84,6 @@ func TestImportRefuses(t *testing.T) {
 		{methodology("AIVM-2.0", "active", `"grounded"`), "more than one active methodology covers grounded; retire the others in the same file"},
 		{methodology("AIVM-2.0", "active", `"grounded","b","a"`) + "\n" + methodology("AIVM-2.1", "active", `"a","b"`),
 			"more than one active methodology covers a, b, grounded; retire the others in the same file"},
-		{strings.Repeat(change(model("m"), `"id":"m",`, ``)+"\n", 2), "line 2: missing member \"id\"\nline 3: missing member \"id\""},
 		{manyModels, wantModels},
 		{manyUnknown, wantUnknown},
 		{manyErased, wantErased},
@@ -115,15 +108,11 @@ func TestImportRefuses(t *testing.T) {
 }
 
 // state counts the rows of each table that an import writes.
-func (f *fixture) state(t *testing.T) (state string) {
+func (f *fixture) state(t *testing.T) string {
 	t.Helper()
-	err := f.pool.QueryRow(t.Context(), `SELECT concat_ws(' ', (SELECT count(*) FROM providers), (SELECT count(*) FROM models),
+	return read[string](t, f, `SELECT concat_ws(' ', (SELECT count(*) FROM providers), (SELECT count(*) FROM models),
 		(SELECT count(*) FROM questions), (SELECT count(*) FROM own_questions), (SELECT count(*) FROM methodologies), (SELECT revision FROM catalog_revision),
-		(SELECT count(*) FROM audit_log))`).Scan(&state)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return state
+		(SELECT count(*) FROM audit_log))`)
 }
 
 // TestReplaceMethodology: one file activates a methodology and retires the previous one, in any order of lines.

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"aiv/catalog"
 	"aiv/store"
 	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -32,12 +32,10 @@ func TestImportTwice(t *testing.T) {
 	file := strings.Join(f.everything(), "\n")
 	want := catalog.Imported{Providers: 1, Methodologies: 1, Models: 3, Questions: 2}
 	before := f.revision(t)
-	var times []any
+	var times []time.Time
 	for i := range 3 { // also repeats the names of temporary tables on a connection
 		got, err := f.admin.Import(t.Context(), strings.NewReader(file), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("import %d (-want +got):\n%s", i+1, diff)
 		}
@@ -49,23 +47,12 @@ func TestImportTwice(t *testing.T) {
 			t.Errorf("import %d: the revision went from %d to %d", i+1, before, after)
 		}
 		before = after
-		var created any
-		if err := f.pool.QueryRow(t.Context(), `SELECT LEAST((SELECT min(created_at) FROM questions), (SELECT min(created_at) FROM own_questions))`).Scan(&created); err != nil {
-			t.Fatal(err)
-		}
-		times = append(times, created)
+		times = append(times, read[time.Time](t, f, `SELECT LEAST((SELECT min(created_at) FROM questions), (SELECT min(created_at) FROM own_questions))`))
 	}
 	if diff := cmp.Diff(times[:1], times[2:]); diff != "" {
 		t.Errorf("created_at (-first +last import):\n%s", diff)
 	}
-	var log []string
-	rows, err := f.pool.Query(t.Context(), `SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if log, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
-		t.Fatal(err)
-	}
+	log := read[[]string](t, f, `SELECT array_agg(concat_ws(' ', actor, action, subject, detail)) FROM audit_log`)
 	wantLog := []string{`olga catalog.import catalog {"models": 3, "providers": 1, "questions": 2, "rows_changed": 7, "methodologies": 1}`}
 	if diff := cmp.Diff(wantLog, log); diff != "" {
 		t.Errorf("audit_log (-want +got):\n%s", diff)
@@ -81,9 +68,7 @@ func TestExportImport(t *testing.T) {
 	to.exec(t, `UPDATE accounts SET id = $1 WHERE id = $2`, from.ours, to.ours)
 	export := func(f *fixture) string {
 		var b bytes.Buffer
-		if err := catalog.Export(t.Context(), f.pool, &b); err != nil {
-			t.Fatal(err)
-		}
+		must(t, catalog.Export(t.Context(), f.pool, &b))
 		return b.String()
 	}
 	first := export(from)
@@ -113,9 +98,7 @@ SELECT 'q' || n, repeat('x', 1000), 'it', 'IT', '', '{}', 'active' FROM generate
 	config.ConnConfig.RuntimeParams["statement_timeout"] = "100ms"
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "100ms"
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer pool.Close()
 	var b bytes.Buffer
 	slow := func(p []byte) (int, error) {
@@ -124,9 +107,7 @@ SELECT 'q' || n, repeat('x', 1000), 'it', 'IT', '', '{}', 'active' FROM generate
 		}
 		return b.Write(p)
 	}
-	if err := catalog.Export(t.Context(), pool, writer(slow)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, catalog.Export(t.Context(), pool, writer(slow)))
 	if got, want := strings.Count(b.String(), `"kind":"question"`), questions; got != want {
 		t.Errorf("exported %d questions, want %d", got, want)
 	}
@@ -237,14 +218,10 @@ func TestQuestionTags(t *testing.T) {
 		if step.lines != nil {
 			f.load(t, step.lines...)
 		}
-		rows, err := f.pool.Query(t.Context(), `
-SELECT 'shared: ' || tag FROM question_tags UNION ALL SELECT 'ours: ' || tag FROM own_question_tags WHERE account_id = $1 ORDER BY 1`, f.ours)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if diff := cmp.Diff(step.want, got); err != nil || diff != "" {
-			t.Errorf("after %v: %v (-want +got):\n%s", step.lines, err, diff)
+		got := read[[]string](t, f, `
+SELECT array(SELECT 'shared: ' || tag FROM question_tags UNION ALL SELECT 'ours: ' || tag FROM own_question_tags WHERE account_id = $1 ORDER BY 1)`, f.ours)
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("after %v (-want +got):\n%s", step.lines, diff)
 		}
 	}
 }
@@ -261,8 +238,7 @@ func TestImportManyQuestions(t *testing.T) {
 	if got, err := f.admin.Import(t.Context(), &b, nil); err != nil || got.Questions != n {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	var stored int
-	if err := f.pool.QueryRow(t.Context(), `SELECT count(*) FROM questions`).Scan(&stored); err != nil || stored != n {
-		t.Errorf("%d questions stored, %v", stored, err)
+	if stored := read[int](t, f, `SELECT count(*) FROM questions`); stored != n {
+		t.Errorf("%d questions stored", stored)
 	}
 }

@@ -16,9 +16,7 @@ func TestProvidersAreThoseOfModels(t *testing.T) {
 	f := newFixture(t)
 	list := func() []catalog.Provider {
 		providers, err := catalog.Providers(t.Context(), f.pool)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return providers
 	}
 	if got := list(); got == nil || len(got) != 0 {
@@ -66,9 +64,7 @@ func TestProvidersAreThoseOfModels(t *testing.T) {
 	} {
 		f.exec(t, `UPDATE provider_dependencies SET changed_at = '2026-01-01T00:00:00Z'`)
 		before, start := f.revision(t), time.Now()
-		if err := f.admin.SetDependency(t.Context(), "acme", step.dependency, step.met, step.note); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.admin.SetDependency(t.Context(), "acme", step.dependency, step.met, step.note))
 		if f.revision(t) <= before {
 			t.Errorf("%v: the revision did not increase", step)
 		}
@@ -82,11 +78,8 @@ func TestProvidersAreThoseOfModels(t *testing.T) {
 		}
 		check(step.unmet...)
 	}
-	var log string
-	if err := f.pool.QueryRow(t.Context(), `SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log WHERE action <> 'catalog.import'
-		ORDER BY id DESC LIMIT 1`).Scan(&log); err != nil {
-		t.Fatal(err)
-	}
+	log := read[string](t, f, `SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log WHERE action <> 'catalog.import'
+		ORDER BY id DESC LIMIT 1`)
 	if want := `olga providers.unmet acme {"note": "still ended", "dependency": "contract"}`; log != want {
 		t.Errorf("audit_log: got %s, want %s", log, want)
 	}

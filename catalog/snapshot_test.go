@@ -145,9 +145,7 @@ func TestQuestionPages(t *testing.T) {
 			got, page := "", store.Page{Limit: limit}
 			for more := true; more && len(got) < 10; {
 				found, err := catalog.Questions(t.Context(), f.pool, f.ours, test.filter, page)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				more = len(found) > limit
 				for _, q := range found[:min(limit, len(found))] {
 					got += q.ID
@@ -179,9 +177,7 @@ func TestQuestionStatus(t *testing.T) {
 		{f.ours, []string{"archived", "", "", "active", "", "archived", "active", "", "active", ""}}, // from the cache
 	} {
 		got, err := snapshot.QuestionStatus(t.Context(), test.account, ids)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -189,9 +185,7 @@ func TestQuestionStatus(t *testing.T) {
 	// A new revision has the changes, although the previous snapshot cached the status or found no question.
 	f.load(t, question("shared", store.ID{}, "archived"), question("none", f.ours, "active"))
 	got, err := f.now(t, c).QuestionStatus(t.Context(), f.ours, []string{"shared", "none", "ours"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff([]string{"archived", "active", "active"}, got); diff != "" {
 		t.Errorf("the next revision (-want +got):\n%s", diff)
 	}
