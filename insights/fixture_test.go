@@ -41,7 +41,7 @@ func newCustomer(t testing.TB, pool *pgxpool.Pool) customer {
 	t.Helper()
 	c := customer{store.NewID(), store.NewID()}
 	credential := store.NewID()
-	_, err := pool.Exec(t.Context(), `
+	execute(t, pool, `
 WITH plan AS (INSERT INTO plans (code, features) VALUES ('p', '{api_access}') ON CONFLICT DO NOTHING),
 account AS (INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')),
 credential AS (INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes)
@@ -49,9 +49,6 @@ credential AS (INSERT INTO credentials (id, account_id, name, key_prefix, key_ha
 INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
   locale, country, language, total_jobs)
 VALUES ($1, $3, $2, 'grounded', 'AIVM-1.0', '{m}', '{q}', 1, 'it-IT', 'IT', 'it', 1)`, c.account, credential, c.run)
-	if err != nil {
-		t.Fatal(err)
-	}
 	return c
 }
 
@@ -99,6 +96,12 @@ func newImport(t testing.TB, pool *pgxpool.Pool) func(lines ...string) error {
 	}
 }
 
+func execute(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
+	t.Helper()
+	_, err := pool.Exec(t.Context(), sql, args...)
+	must(t, err)
+}
+
 // day and dayText return midnight UTC of a day in January 2026.
 func day(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
 
@@ -115,4 +118,11 @@ func (eventData) Alert(a *insights.Alert) []byte { return titleOf(a.ID, a.Title)
 
 func titleOf(id store.ID, title string) []byte {
 	return fmt.Appendf(nil, `{"id":%q,"title":%q}`, id.UUID(), title)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -23,20 +23,14 @@ func TestInvalidLines(t *testing.T) {
 	c, other := newCustomer(t, pool), newCustomer(t, pool)
 	importLines := newImport(t, pool)
 	theirs := store.NewID()
-	if err := importLines(other.recommendation("id:"+quoted(theirs, "rec")), other.alert("id:"+quoted(theirs, "alert"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, importLines(other.recommendation("id:"+quoted(theirs, "rec")), other.alert("id:"+quoted(theirs, "alert"))))
 	before := state(t, pool)
 	unknown, erased := store.NewID(), store.NewID()
-	if _, err := pool.Exec(t.Context(), `INSERT INTO accounts (id, name, plan_code, erased_at) VALUES ($1, 'erased', 'p', now())`, erased); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, pool, `INSERT INTO accounts (id, name, plan_code, erased_at) VALUES ($1, 'erased', 'p', now())`, erased)
 	const form = "must match ^[a-z][a-z0-9_]{0,63}$"
 	const id = "^[A-Za-z0-9._:/-]{1,128}$"
 	tests := []struct{ line, want string }{
 		{`{"kind":"insight","x":1}`, "kind must be one of recommendation, alert"},
-		{`{}`, `missing member "kind"`},
-		{`[]`, "not a JSON object"},
 		{c.alert(`extra:1`), `unknown member "extra"`},
 		{c.recommendation(`severity:"low"`), `unknown member "severity"`},
 
@@ -46,8 +40,6 @@ func TestInvalidLines(t *testing.T) {
 		{c.alert("id:" + quoted(theirs, "rec")), "id must be an alert's id"},
 		{c.alert("id:" + quoted(theirs, "alert")), "id belongs to another account"},
 		{c.recommendation("id:" + quoted(theirs, "rec")), "id belongs to another account"},
-		{c.recommendation("account_id:"), `missing member "account_id"`},
-		{c.recommendation("account_id:null"), "account_id must not be null"},
 		{c.alert("account_id:" + quoted(c.account, "run")), "account_id must be an account's id"},
 		{c.alert("account_id:" + quoted(unknown, "acct")), "unknown account"},
 		{c.recommendation("account_id:" + quoted(unknown, "acct")), "unknown account"},
@@ -55,7 +47,6 @@ func TestInvalidLines(t *testing.T) {
 		{c.recommendation("account_id:" + quoted(erased, "acct")), "the account is erased"},
 		{c.alert("run_id:" + quoted(unknown, "run")), "unknown run of this account"},
 		{c.recommendation("run_id:" + quoted(other.run, "run")), "unknown run of this account"},
-		{c.recommendation("run_id:1"), "run_id must be a string or null"},
 		{c.alert(`run_id:"run_"`), "run_id must be a run's id or null"},
 		{c.alert("run_id:"), `missing member "run_id"`},
 
@@ -65,10 +56,8 @@ func TestInvalidLines(t *testing.T) {
 		{c.recommendation("summary:null"), "summary must not be null"},
 		{c.recommendation(`priority:"critical"`), "priority must be one of high, medium, low"},
 		{c.recommendation(`status:"open"`), "status must be one of suggested, accepted, in_progress, done, dismissed"},
-		{c.recommendation("model_ids:null"), "model_ids must not be null"},
 		{c.recommendation(`model_ids:["a b"]`), "model_ids must contain only strings that match " + id},
 		{c.recommendation(`question_ids:["a b"]`), "question_ids must contain only strings that match " + id},
-		{c.recommendation("question_ids:[1]"), "question_ids must be an array of strings"},
 		{c.recommendation(`created_at:"2026-01-01"`), "created_at must be an RFC 3339 time"},
 		{c.recommendation("created_at:" + dayText(2)), "updated_at must not be before created_at"},
 		{c.recommendation("updated_at:null"), "updated_at must not be null"},
@@ -77,7 +66,6 @@ func TestInvalidLines(t *testing.T) {
 		{c.alert(`title:" "`), "title must not be empty"},
 		{c.alert(`severity:"mild"`), "severity must be one of critical, high, medium, low"},
 		{c.alert(`status:"closed"`), "status must be one of open, acknowledged, resolved"},
-		{c.alert(`status:"closed"`, "resolved_at:"+dayText(2)), "status must be one of open, acknowledged, resolved"},
 		{c.alert("message:1"), "message must be a string"},
 		{c.alert(`metric:""`), "metric " + form + " or be null"},
 		{c.alert("direction:null"), "direction must not be null"},
@@ -86,11 +74,9 @@ func TestInvalidLines(t *testing.T) {
 		{c.alert("baseline_value:1e999"), "baseline_value must be a number or null"},
 		{c.alert(`model_id:""`), "model_id must match " + id + " or be null"},
 		{c.alert(`question_id:"a b"`), "question_id must match " + id + " or be null"},
-		{c.alert("question_id:"), `missing member "question_id"`},
 		{c.alert(`country:"it"`), "country must match ^[A-Z]{2}$ or be null"},
 		{c.alert("detected_at:null"), "detected_at must not be null"},
 		{c.alert("resolved_at:"), `missing member "resolved_at"`},
-		{c.alert(`status:"resolved"`, "resolved_at:"), `missing member "resolved_at"`},
 		{c.alert(`resolved_at:"soon"`), "resolved_at must be an RFC 3339 time or null"},
 		{c.alert("resolved_at:" + dayText(2)), "resolved_at must be null, as status is open"},
 		{c.alert(`status:"resolved"`), "resolved_at must be set, as status is resolved"},
@@ -98,11 +84,7 @@ func TestInvalidLines(t *testing.T) {
 	}
 	for _, test := range tests {
 		err := importLines(c.recommendation(), "\n", c.alert(), strings.TrimSuffix(test.line, "\n")+"\n", c.alert())
-		got := "nothing"
-		if err != nil {
-			got = err.Error()
-		}
-		if want := "line 4: " + test.want; got != want {
+		if got, want := fmt.Sprint(err), "line 4: "+test.want; got != want {
 			t.Errorf("%s: %s\nwant %s", test.line, got, want)
 		}
 	}
@@ -135,7 +117,7 @@ line 3: missing member "type"; unknown member "more"`},
 		{[]string{c.alert(`id:"x"`), c.alert(`id:"x"`)}, "line 1: id must be an alert's id\nline 2: id must be an alert's id"},
 	}
 	for _, test := range tests {
-		if err := importLines(test.lines...); err == nil || err.Error() != test.want {
+		if err := importLines(test.lines...); fmt.Sprint(err) != test.want {
 			t.Errorf("%v\nwant %s", err, test.want)
 		}
 	}
@@ -202,25 +184,17 @@ func TestImportWaits(t *testing.T) {
 	}
 	pool := newPool(t)
 	c, other := newCustomer(t, pool), newCustomer(t, pool)
-	id := store.NewID()
-	if err := newImport(t, pool)(other.alert("id:" + quoted(id, "alert"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, newImport(t, pool)(other.alert()))
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer tx.Rollback(t.Context()) //nolint:errcheck // for failures
 	next := store.NewID()
-	if _, err := tx.Exec(t.Context(), `UPDATE alerts SET id = $1`, next); err != nil {
-		t.Fatal(err)
-	}
+	_, err = tx.Exec(t.Context(), `UPDATE alerts SET id = $1`, next)
+	must(t, err)
 	imported := make(chan error, 1)
 	go func() { imported <- newImport(t, pool)(c.alert("id:" + quoted(next, "alert"))) }()
 	storetest.UntilWaiting(t, pool, "relation")
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tx.Commit(t.Context()))
 	if got, want := fmt.Sprint(<-imported), "line 1: id belongs to another account"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -231,16 +205,11 @@ func TestEraseDeletesOneAccount(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t)
 	c, other := newCustomer(t, pool), newCustomer(t, pool)
-	if err := newImport(t, pool)(c.recommendation(), c.alert(), other.recommendation(), other.alert()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, newImport(t, pool)(c.recommendation(), c.alert(), other.recommendation(), other.alert()))
 	const copies = 1000
-	_, err := pool.Exec(t.Context(), `
+	execute(t, pool, `
 WITH more AS (SELECT r AS row FROM alerts r WHERE account_id = $1)
 INSERT INTO alerts SELECT (jsonb_populate_record(row, jsonb_build_object('id', gen_random_uuid()))).* FROM more, generate_series(1, $2::integer)`, c.account, copies)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, table := range insights.Capability.Tables {
 		want := map[string]int64{"recommendations": 1, "alerts": copies + 1}[table.Name]
 		if n, err := table.Erase.First(t.Context(), pool, table.Name, c.account); n != want || err != nil {
@@ -252,31 +221,6 @@ INSERT INTO alerts SELECT (jsonb_populate_record(row, jsonb_build_object('id', g
 	}
 }
 
-// TestConcurrentImports: of concurrent imports of one id into two accounts, those into the first account succeed.
-func TestConcurrentImports(t *testing.T) {
-	t.Parallel()
-	pool := newPool(t)
-	customers := []customer{newCustomer(t, pool), newCustomer(t, pool)}
-	importLines := newImport(t, pool)
-	id := "id:" + quoted(store.NewID(), "alert")
-	errs := make(chan error)
-	for i := range 8 {
-		go func() { errs <- importLines(customers[i%2].alert(id)) }()
-	}
-	rejected := 0
-	for range 8 {
-		if err := <-errs; err != nil {
-			rejected++
-			if want := "line 1: id belongs to another account"; err.Error() != want {
-				t.Errorf("%v, want %s", err, want)
-			}
-		}
-	}
-	if n := len(state(t, pool).Alerts); n != 1 || rejected != 4 {
-		t.Errorf("%d alerts, %d imports rejected; want 1 and 4", n, rejected)
-	}
-}
-
 // tables has the rows of each table that an import writes.
 type tables struct {
 	Recommendations, Alerts, Audit []json.RawMessage
@@ -284,12 +228,9 @@ type tables struct {
 
 func state(t testing.TB, pool *pgxpool.Pool) (s tables) {
 	t.Helper()
-	err := pool.QueryRow(t.Context(), `
+	must(t, pool.QueryRow(t.Context(), `
 SELECT COALESCE((SELECT json_agg(r ORDER BY id) FROM recommendations r), '[]'),
   COALESCE((SELECT json_agg(a ORDER BY id) FROM alerts a), '[]'), COALESCE((SELECT json_agg(l ORDER BY id) FROM audit_log l), '[]')`).
-		Scan(&s.Recommendations, &s.Alerts, &s.Audit)
-	if err != nil {
-		t.Fatal(err)
-	}
+		Scan(&s.Recommendations, &s.Alerts, &s.Audit))
 	return s
 }
