@@ -74,8 +74,7 @@ func TestKnownCredential(t *testing.T) {
 	if diff := cmp.Diff(map[string]*auth.Credential{c.Key: want}, got, cmpopts.IgnoreUnexported(auth.Credential{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	_, err := o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = 'infinity'`) // which means never
-	must(t, err)
+	must(t, ignore(o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = 'infinity'`))) // which means never
 	if diff := cmp.Diff(want, valid(t, o.Pool, c.Key)[c.Key]); diff != "" {
 		t.Errorf("with the expiry infinity (-want +got):\n%s", diff)
 	}
@@ -100,9 +99,9 @@ func TestChangedStateHoldsAtOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	c := o.issue(t, auth.Terms{})
-	step := func(name, state string, f func() (auth.Issued, error)) auth.Issued {
+	step := func(name, state string, change func(context.Context, store.ID) (auth.Issued, error)) auth.Issued {
 		t.Helper()
-		got, err := f()
+		got, err := change(t.Context(), c.ID)
 		must(t, err)
 		if got.State != state {
 			t.Errorf("%s: the state is %s, want %s", name, got.State, state)
@@ -112,27 +111,21 @@ func TestChangedStateHoldsAtOnce(t *testing.T) {
 		}
 		return got
 	}
-	do := func(f func(id store.ID) (auth.Issued, error)) func() (auth.Issued, error) {
-		return func() (auth.Issued, error) { return f(c.ID) }
-	}
-	disable := do(func(id store.ID) (auth.Issued, error) { return o.DisableKey(t.Context(), id) })
-	enable := do(func(id store.ID) (auth.Issued, error) { return o.EnableKey(t.Context(), id) })
-	revoke := do(func(id store.ID) (auth.Issued, error) { return o.RevokeKey(t.Context(), id) })
-	first := step("disable", "disabled", disable)
-	if again := step("disable again", "disabled", disable); !again.DisabledAt.Equal(*first.DisabledAt) {
+	first := step("disable", "disabled", o.DisableKey)
+	if again := step("disable again", "disabled", o.DisableKey); !again.DisabledAt.Equal(*first.DisabledAt) {
 		t.Error("a second disable moves the time of the first")
 	}
-	step("enable", "active", enable)
-	step("enable again", "active", enable)
-	step("disable before revoke", "disabled", disable)
-	first = step("revoke", "revoked", revoke)
-	if again := step("revoke again", "revoked", revoke); !again.RevokedAt.Equal(*first.RevokedAt) {
+	step("enable", "active", o.EnableKey)
+	step("enable again", "active", o.EnableKey)
+	step("disable before revoke", "disabled", o.DisableKey)
+	first = step("revoke", "revoked", o.RevokeKey)
+	if again := step("revoke again", "revoked", o.RevokeKey); !again.RevokedAt.Equal(*first.RevokedAt) {
 		t.Error("a second revoke moves the time of the first")
 	}
 	if _, err := o.EnableKey(t.Context(), c.ID); err == nil || !strings.Contains(err.Error(), "is revoked, which is permanent") {
 		t.Errorf("enable after revoke: got %v, want a refusal", err)
 	}
-	step("the key stays revoked", "revoked", revoke)
+	step("the key stays revoked", "revoked", o.RevokeKey)
 }
 
 func TestSetKeyLeavesTheRest(t *testing.T) {
@@ -221,36 +214,24 @@ func TestConcurrentChanges(t *testing.T) {
 		t.Skip("about locks of rows of PostgreSQL: on a cluster other locks serialize changes of a reference table")
 	}
 	o := newOffice(t)
-	rotate := func(id store.ID) (auth.Issued, error) { return o.RotateKey(t.Context(), id, time.Hour, nil) }
-	revoke := func(id store.ID) (auth.Issued, error) { return o.RevokeKey(t.Context(), id) }
-	enable := func(id store.ID) (auth.Issued, error) { return o.EnableKey(t.Context(), id) }
+	rotate := func(ctx context.Context, id store.ID) (auth.Issued, error) {
+		return o.RotateKey(ctx, id, time.Hour, nil)
+	}
 	for _, test := range []struct {
 		name          string
-		first, second func(store.ID) (auth.Issued, error)
+		first, second func(context.Context, store.ID) (auth.Issued, error)
 		want          string
 	}{
 		{"two rotations", rotate, rotate, "has been rotated already"},
-		{"rotate after revoke", revoke, rotate, "is revoked"},
-		{"enable after revoke", revoke, enable, "is revoked"},
+		{"rotate after revoke", o.RevokeKey, rotate, "is revoked"},
+		{"enable after revoke", o.RevokeKey, o.EnableKey, "is revoked"},
 	} {
 		c := o.issue(t, auth.Terms{})
 		tx := begin(t, o.Pool, `SELECT FROM credentials WHERE id = $1 FOR UPDATE`, c.ID)
-		first, second := make(chan error, 1), make(chan error, 1)
-		for i, change := range []struct {
-			do   func(store.ID) (auth.Issued, error)
-			done chan error
-		}{{test.first, first}, {test.second, second}} {
-			go func() {
-				_, err := change.do(c.ID)
-				change.done <- err
-			}()
-			storetest.Eventually(t, "the change waits", func() bool {
-				var waiting int
-				must(t, o.Pool.QueryRow(t.Context(),
-					`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting))
-				return waiting == i+1
-			})
-		}
+		first := start(func() error { return ignore(test.first(t.Context(), c.ID)) })
+		storetest.Eventually(t, "the first waits", func() bool { return o.waiting(t) == 1 })
+		second := start(func() error { return ignore(test.second(t.Context(), c.ID)) })
+		storetest.Eventually(t, "the second waits", func() bool { return o.waiting(t) == 2 })
 		must(t, tx.Rollback(t.Context()))
 		if err := <-first; err != nil {
 			t.Errorf("%s: the first failed: %v", test.name, err)
@@ -300,8 +281,7 @@ func TestExpiringKeyIsReported(t *testing.T) {
 		t.Errorf("the new key expires at %v, want never", e)
 	}
 	want()
-	_, err := o.RevokeKey(t.Context(), forever.ID)
-	must(t, err)
+	must(t, ignore(o.RevokeKey(t.Context(), forever.ID)))
 	want(extended.ID)
 	// The grace period is no expiry of another key.
 	if _, err := o.RotateKey(t.Context(), extended.ID, time.Hour, nil); err == nil || !strings.Contains(err.Error(), "-expires") {
@@ -337,8 +317,7 @@ func TestExpiringKeyIsReported(t *testing.T) {
 		{o.EnableKey, next.ID, []store.ID{next.ID}},
 		{o.RevokeKey, next.ID, []store.ID{first.ID}},
 	} {
-		_, err := step.do(t.Context(), step.id)
-		must(t, err)
+		must(t, ignore(step.do(t.Context(), step.id)))
 		want(step.want...)
 	}
 	must(t, ignore(o.Pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, first.ID)))

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 
 	"aiv/auth"
 	"aiv/store"
@@ -24,32 +23,18 @@ func TestNoKeysOfAnErasedAccount(t *testing.T) {
 	held, other := o.issue(t, auth.Terms{}), o.issue(t, auth.Terms{})
 	tx := begin(t, o.Pool, `SELECT FROM credentials WHERE id = $1 FOR UPDATE`, held.ID)
 
-	erased := make(chan error, 1)
-	go func() {
-		_, err := o.BeginErasing(t.Context(), o.account.ID)
-		erased <- err
-	}()
+	erased := start(func() error { return ignore(o.BeginErasing(t.Context(), o.account.ID)) })
 	storetest.UntilWaiting(t, o.Pool, "transactionid")
-	created, rotated := make(chan error, 1), make(chan error, 1)
-	go func() {
-		_, err := o.CreateKey(t.Context(), o.account.ID, auth.Terms{Name: new("late")})
-		created <- err
-	}()
-	go func() {
-		_, err := o.RotateKey(t.Context(), other.ID, time.Hour, nil)
-		rotated <- err
-	}()
+	created := start(func() error { return ignore(o.CreateKey(t.Context(), o.account.ID, auth.Terms{Name: new("late")})) })
+	rotated := start(func() error { return ignore(o.RotateKey(t.Context(), other.ID, time.Hour, nil)) })
 	storetest.Eventually(t, "the three transactions wait for locks, or have ended", func() bool {
-		var waiting int
-		must(t, o.Pool.QueryRow(t.Context(),
-			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting))
-		return waiting+len(created)+len(rotated) >= 3
+		return o.waiting(t)+len(created)+len(rotated) >= 3
 	})
 	must(t, tx.Rollback(t.Context()))
 	must(t, <-erased)
 
 	want := fmt.Sprintf("account %s is erased", o.account.ID.Text("acct"))
-	for name, result := range map[string]chan error{"create": created, "rotate": rotated} {
+	for name, result := range map[string]<-chan error{"create": created, "rotate": rotated} {
 		if got := fmt.Sprint(<-result); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
@@ -69,19 +54,11 @@ func TestErasureWhileAKeyChanges(t *testing.T) {
 	}
 	o := newOffice(t)
 	key := o.issue(t, auth.Terms{})
-	erased := make(chan error, 1)
-	must(t, pgx.BeginFunc(t.Context(), o.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), `SELECT FROM credentials WHERE id = $1 FOR UPDATE`, key.ID); err != nil {
-			return err
-		}
-		go func() {
-			_, err := o.BeginErasing(t.Context(), o.account.ID)
-			erased <- err
-		}()
-		storetest.UntilWaiting(t, o.Pool, "transactionid")
-		_, err := tx.Exec(t.Context(), `UPDATE credentials SET disabled_at = now() WHERE id = $1`, key.ID)
-		return err
-	}))
+	tx := begin(t, o.Pool, `SELECT FROM credentials WHERE id = $1 FOR UPDATE`, key.ID)
+	erased := start(func() error { return ignore(o.BeginErasing(t.Context(), o.account.ID)) })
+	storetest.UntilWaiting(t, o.Pool, "transactionid")
+	must(t, ignore(tx.Exec(t.Context(), `UPDATE credentials SET disabled_at = now() WHERE id = $1`, key.ID)))
+	must(t, tx.Commit(t.Context()))
 	must(t, <-erased)
 }
 

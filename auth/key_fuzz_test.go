@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"hash/crc32"
 	"math/big"
+	"strings"
 	"testing"
 
 	"aiv/auth"
@@ -15,8 +16,10 @@ func FuzzHashKey(f *testing.F) {
 	for _, k := range knownKeys {
 		f.Add(k.key, 10, byte('x'))
 	}
-	for _, seed := range []string{"", "aiv_live_", "aiv_test_00000000000000000000000000000000000000000003GcTia", knownKeys[0].key + " ", "\x00", "\xff"} {
-		f.Add(seed, 0, byte(0))
+	good := knownKeys[2].key
+	for _, malformed := range []string{"", "\x00", "\xff", "aiv_live_", good[:17], good[:52], good[:57], good + "0", "aiv_test_" + good[9:],
+		"AIV_LIVE_" + good[9:], " " + good, good + " ", good[:57] + "\n", good[:52] + "000000", strings.ToLower(good), good[:56] + "\u00e9"} {
+		f.Add(malformed, 0, byte(0))
 	}
 	f.Fuzz(func(t *testing.T, key string, index int, other byte) {
 		hash, err := auth.HashKey(key)
@@ -27,8 +30,8 @@ func FuzzHashKey(f *testing.F) {
 			t.Fatalf("%q: got %v, want accepted: %v", key, err, genuine)
 		}
 		if err != nil {
-			if hash != (auth.Hash{}) {
-				t.Errorf("%q is rejected but has the hash %x", key, hash)
+			if hash != (auth.Hash{}) || err != auth.ErrMalformedKey { // which does not repeat the key
+				t.Errorf("%q: got %x, %v", key, hash, err)
 			}
 			return
 		}

@@ -43,11 +43,9 @@ func (o *office) issue(t *testing.T, terms auth.Terms) auth.Issued {
 // valid returns the valid credentials of the keys, as requests find them.
 func valid(t *testing.T, pool *pgxpool.Pool, keys ...string) map[string]*auth.Credential {
 	t.Helper()
-	hashes := make([]auth.Hash, len(keys))
-	for i, k := range keys {
-		h, err := auth.HashKey(k)
-		must(t, err)
-		hashes[i] = h
+	var hashes []auth.Hash
+	for _, k := range keys {
+		hashes = append(hashes, hash(t, k))
 	}
 	credentials, err := auth.NewCredentialCache(pool, time.Minute, 1).Read(context.Background(), hashes)
 	must(t, err)
@@ -58,6 +56,28 @@ func valid(t *testing.T, pool *pgxpool.Pool, keys ...string) map[string]*auth.Cr
 		}
 	}
 	return found
+}
+
+func hash(t *testing.T, key string) auth.Hash {
+	t.Helper()
+	h, err := auth.HashKey(key)
+	must(t, err)
+	return h
+}
+
+// waiting returns how many statements wait for locks.
+func (o *office) waiting(t *testing.T) (n int) {
+	t.Helper()
+	must(t, o.Pool.QueryRow(t.Context(),
+		`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n))
+	return n
+}
+
+// start calls f in another goroutine.
+func start(f func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return done
 }
 
 func must(t testing.TB, err error) {
