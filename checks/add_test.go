@@ -3,6 +3,7 @@ package checks_test
 import (
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,14 +25,10 @@ import (
 func TestAddACheck(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tree := copyTree(t, root)
 	readme, err := os.ReadFile(filepath.Join(tree, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, section, _ := strings.Cut(string(readme), "\n## Add a check\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	// A tree that has the check already, because the README was followed there, passes as well.
@@ -47,9 +44,7 @@ func TestAddACheck(t *testing.T) {
 	replace(t, tree, "checks/checks.go", "\t\t"+neighbor+"\n", "\t\t"+strings.ReplaceAll(strings.TrimSpace(lines), "\n", "\n\t\t")+"\n")
 	next := regexp.MustCompile(`\{\s*"code": "rate_limit_exceeded"`)
 	openAPI, err := os.ReadFile(filepath.Join(tree, "gateway/reference/openapi.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := next.FindString(string(openAPI))
 	replace(t, tree, "gateway/reference/openapi.json", found, strings.TrimSpace(entry)+"\n          "+found)
 	write(t, tree, "testdata/golden/runs.create/rejected_readme_bulk.txt", golden)
@@ -60,9 +55,7 @@ func TestAddACheck(t *testing.T) {
 		overlay.Replace[filepath.Join(root, name)] = filepath.Join(tree, name)
 	}
 	text, err := json.Marshal(overlay)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	temp := t.TempDir()
 	write(t, temp, "overlay.json", string(text))
 	tests := filepath.Join(temp, "gateway.test")
@@ -99,17 +92,13 @@ func run(t *testing.T, dir, name string, args ...string) {
 
 func write(t *testing.T, tree, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(tree, name), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(tree, name), []byte(text), 0o644))
 }
 
 func replace(t *testing.T, tree, name, old, text string) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(tree, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if old == "" || strings.Count(string(content), old) != 1 {
 		t.Fatalf("%s does not contain %q once", name, old)
 	}
@@ -121,26 +110,21 @@ func copyTree(t *testing.T, root string) (tree string) {
 	t.Helper()
 	tree = t.TempDir()
 	for name, content := range sources(t, root) {
-		if err := os.MkdirAll(filepath.Join(tree, filepath.Dir(name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(tree, filepath.Dir(name)), 0o755))
 		write(t, tree, name, content)
 	}
 	return tree
 }
 
 // changed returns the names of the files of tree that are not in root or differ there.
-func changed(t *testing.T, root, tree string) (names []string) {
+func changed(t *testing.T, root, tree string) []string {
 	t.Helper()
-	before := sources(t, root)
-	after := sources(t, tree)
-	for name, content := range after {
-		if old, ok := before[name]; !ok || old != content {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	before, after := sources(t, root), sources(t, tree)
+	maps.DeleteFunc(after, func(name, content string) bool {
+		old, ok := before[name]
+		return ok && old == content
+	})
+	return slices.Sorted(maps.Keys(after))
 }
 
 // sources reads the repository's files, except directories whose name starts with a dot.
@@ -165,8 +149,13 @@ func sources(t *testing.T, root string) map[string]string {
 		files[name] = string(content)
 		return err
 	})
+	must(t, err)
+	return files
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return files
 }
