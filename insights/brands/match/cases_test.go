@@ -11,7 +11,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"aiv/store/storetest"
 )
+
+func TestMain(m *testing.M) { storetest.Main(m) }
 
 // A testCase is a line of testdata/measure/*.jsonl: a public case of AIVM-1.0.
 type testCase struct {

@@ -1,9 +1,0 @@
-package match
-
-import (
-	"testing"
-
-	"aiv/store/storetest"
-)
-
-func TestMain(m *testing.M) { storetest.Main(m) }
