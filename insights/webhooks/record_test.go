@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aiv/insights/events"
+	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
 	"aiv/store/schema"
 	"aiv/store/storetest"
@@ -148,24 +149,21 @@ func TestPurgeDeletesOldEvents(t *testing.T) {
 		t.Errorf("%d events, %v", n, err)
 	}
 	must(t, Purge(t.Context(), f.Pool))
-	if n := f.Count(t, `SELECT count(*) FROM webhook_hosts WHERE host = 'new.example'`); n != 1 || f.Count(t, `SELECT count(*) FROM webhook_hosts`) != 1 {
-		t.Error("not the old host name alone was deleted")
+	left := func(want int, from string, args ...any) {
+		t.Helper()
+		if n := f.Count(t, `SELECT count(*) FROM `+from, args...); n != want {
+			t.Errorf("%d rows are left of %s, want %d", n, from, want)
+		}
 	}
-	if n := f.Count(t, `SELECT count(*) FROM events`); n != 3 {
-		t.Errorf("%d events are left", n)
-	}
-	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = $1`, kept.ID); n != 3 || f.Count(t, `SELECT count(*) FROM webhook_deliveries`) != 3 {
-		t.Errorf("%d deliveries are left", n)
-	}
-	// A transaction that saw the endpoint may still refer to it.
-	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints`); n != 2 {
-		t.Errorf("%d endpoints are left", n)
-	}
+	left(1, `webhook_hosts`)
+	left(1, `webhook_hosts WHERE host = 'new.example'`)
+	left(3, `events`)
+	left(3, `webhook_deliveries`)
+	left(3, `webhook_deliveries WHERE endpoint_id = $1`, kept.ID)
+	left(2, `webhook_endpoints`) // a transaction that saw the endpoint may still refer to it
 	f.Exec(t, `UPDATE webhook_endpoints SET deleted_at = now() - interval '2 hours' WHERE id = $1`, gone.ID)
 	must(t, Purge(t.Context(), f.Pool))
-	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints`); n != 1 {
-		t.Errorf("%d endpoints are left", n)
-	}
+	left(1, `webhook_endpoints`)
 }
 
 // TestPurgeConcurrently: an endpoint whose deliveries another purge has deleted meanwhile is left to the next purge if
@@ -239,4 +237,23 @@ func TestEraseDeletesInSteps(t *testing.T) {
 			t.Errorf("%s has %d rows of other accounts, want 1", table, n)
 		}
 	}
+}
+
+type backlog = webhookstest.Backlog
+
+// TestBacklogCostsNothing: a delivery costs as much where few deliveries are pending as where many are.
+func TestBacklogCostsNothing(t *testing.T) {
+	t.Parallel()
+	webhookstest.CostsNothing(t, []webhookstest.Case{
+		{Name: "record", SQL: recordEvents, Args: func(b *backlog) []any {
+			return events.Args([]events.Cause{cause(b.Account, events.RunCompleted)})
+		}},
+		{Name: "queues of a record", SQL: lockQueues, Args: func(b *backlog) []any { return []any{[]store.ID{b.Account}} }},
+		{Name: "tests and resends", SQL: countRequested, Args: func(b *backlog) []any { return []any{b.Account, b.Due, b.Events[0]} }},
+		{Name: "list", SQL: listDeliveries + ` WHERE d.account_id = $1 AND d.endpoint_id = $2 ORDER BY d.created_at DESC, d.event_id DESC LIMIT 10`, Args: func(b *backlog) []any { return []any{b.Account, b.Due} }},
+		{Name: "resend", SQL: requestDelivery, Args: func(b *backlog) []any { return []any{b.Account, b.Events[0], b.Due} }},
+		{Name: "types of pending deliveries", SQL: readPendingTypes, Args: func(b *backlog) []any { return []any{b.Account, b.Due, 10} }},
+	}, []webhookstest.Case{
+		{Name: "metrics", SQL: readBacklog, Args: func(*backlog) []any { return []any{10, 50} }},
+	})
 }
