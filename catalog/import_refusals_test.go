@@ -76,7 +76,6 @@ func TestImportRefuses(t *testing.T) {
 		{change(question("private", f.ours, "active"), "Which?", "which?"), "line 2: " + changed},
 		{change(question("private", f.ours, "active"), `"language":"it"`, `"language":"it-CH"`), "line 2: " + changed},
 		{change(question("private", f.ours, "active"), `"country":"IT"`, `"country":"CH"`), "line 2: " + changed},
-		{question("twice", f.ours, "active") + "\n" + question("twice", store.ID{}, "active"), "line 3: duplicate id (first on line 2)"},
 		{change(q, `"shoes"`, `""`), "line 2: topic must not be empty"},
 		{change(methodology("1.0", "active", `"x"`), `20`, `20.0`), "line 2: version must match ^AIVM-[0-9]+\\.[0-9]+$; max_repetitions must be an integer"},
 		{change(methodology("AIVM-2.0", "active", `"x"`), `20`, `32768`), "line 2: max_repetitions must be from 1 to 32767"},

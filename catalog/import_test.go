@@ -225,20 +225,3 @@ SELECT array(SELECT 'shared: ' || tag FROM question_tags UNION ALL SELECT 'ours:
 		}
 	}
 }
-
-// TestImportManyQuestions imports more values than a statement can have parameters, 65,535.
-func TestImportManyQuestions(t *testing.T) {
-	t.Parallel()
-	const n = 10_000
-	f := newFixture(t)
-	var b bytes.Buffer
-	for i := range n {
-		fmt.Fprintln(&b, strings.Replace(question(fmt.Sprintf("q%06d", i), store.ID{}, "active"), `"a","b"`, ``, 1))
-	}
-	if got, err := f.admin.Import(t.Context(), &b, nil); err != nil || got.Questions != n {
-		t.Fatalf("got %+v, %v", got, err)
-	}
-	if stored := read[int](t, f, `SELECT count(*) FROM questions`); stored != n {
-		t.Errorf("%d questions stored", stored)
-	}
-}

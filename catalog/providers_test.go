@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ func TestProvidersAreThoseOfModels(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	list := func() []catalog.Provider {
+		t.Helper()
 		providers, err := catalog.Providers(t.Context(), f.pool)
 		must(t, err)
 		return providers
@@ -24,10 +26,8 @@ func TestProvidersAreThoseOfModels(t *testing.T) {
 	}
 	f.load(t, acme, `{"kind":"provider","code":"Best","name":"Best"}`, model("m"))
 	c := catalog.New(f.pool)
-	allUnmet := func() []catalog.Dependency {
-		return []catalog.Dependency{{Name: "configuration"}, {Name: "secret"}, {Name: "contract"}, {Name: "legal_approval"}}
-	}
-	want := []catalog.Provider{{Code: "Best", Name: "Best", Dependencies: allUnmet()}, {Code: "acme", Name: "Acme", Dependencies: allUnmet()}}
+	unmet := []catalog.Dependency{{Name: "configuration"}, {Name: "secret"}, {Name: "contract"}, {Name: "legal_approval"}}
+	want := []catalog.Provider{{Code: "Best", Name: "Best", Dependencies: unmet}, {Code: "acme", Name: "Acme", Dependencies: slices.Clone(unmet)}}
 	ignoreTime := cmpopts.IgnoreFields(catalog.Dependency{}, "ChangedAt")
 	check := func(unmet ...string) {
 		t.Helper()
