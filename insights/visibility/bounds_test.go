@@ -7,7 +7,6 @@ import (
 
 	"aiv/insights/brands"
 	"aiv/insights/visibility"
-	"aiv/store"
 )
 
 // TestTooManyRows: a query may have 10,000 rows, whether its buckets have answers or not.
@@ -30,25 +29,6 @@ func TestTooManyRows(t *testing.T) {
 		if !errors.Is(err, tt.want) || err == nil && len(m.Rows) != 10_000 {
 			t.Errorf("%d days of %d brands: %v", tt.days, tt.brands, err)
 		}
-	}
-}
-
-// TestAnotherAccount: filters by what another account has select nothing.
-func TestAnotherAccount(t *testing.T) {
-	t.Parallel()
-	s, run := newRunningSite(t, 2)
-	brand := s.createBrand(t, s.account, brands.Own, "Kovalt")
-	other := s.newAccount(t)
-	s.createBrand(t, other, brands.Own, "Ostrel")
-	m := s.readMetrics(t, other, &visibility.Query{Filter: visibility.Filter{Run: &run}})
-	if m.Answers != (visibility.Answers{}) || !m.Complete || len(m.Rows) != 1 || m.Rows[0].MentionRate.Of != 0 {
-		t.Errorf("another account's run: %+v", m)
-	}
-	if m := s.readMetrics(t, other, &visibility.Query{Brand: &brand.ID}); len(m.Rows) != 0 {
-		t.Errorf("another account's brand: %+v", m)
-	}
-	if m := s.readMetrics(t, s.account, &visibility.Query{Brand: new(store.NewID())}); m.Answers.Pending != 2 || len(m.Rows) != 0 {
-		t.Errorf("an unknown brand: %+v", m)
 	}
 }
 
