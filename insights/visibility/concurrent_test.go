@@ -139,7 +139,8 @@ func TestSettlementsDuringRecount(t *testing.T) {
 func (s *site) heldRecount(t *testing.T) (release func() error) {
 	t.Helper()
 	held, resume, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	slow := newCounter(storetest.WithTracer(t, s.plain, once("INSERT INTO visibility_facts", func() { close(held); <-resume })))
+	hold := once("INSERT INTO visibility_facts", func() { close(held); <-resume })
+	slow := newCounter(storetest.WithTracer(t, s.plain, hold))
 	go func() { done <- recount(t, slow) }()
 	<-held
 	return func() error {
@@ -220,13 +221,14 @@ func TestPreparedAnswers(t *testing.T) {
 	settle(t, d, completed(claimed[0], kovalt)) // the brands and the run are not cached yet
 	inTransaction = empty
 	settle(t, d, completed(claimed[1], kovalt))
-	if m := s.readMetrics(t, s.account, q); m.Answers != (visibility.Answers{OK: 2, Pending: 4}) || m.Rows[0].MentionRate.Count != 2 {
+	m := s.readMetrics(t, s.account, q)
+	if m.Answers != (visibility.Answers{OK: 2, Pending: 4}) || m.Rows[0].MentionRate.Count != 2 {
 		t.Errorf("with the same brands: %+v, %+v", m.Answers, m.Rows)
 	}
 	inTransaction = both
 	meanwhile = func() { s.createBrand(t, s.account, brands.Competitor, "Ostrel") }
 	settle(t, d, completed(claimed[2], both))
-	m := s.readMetrics(t, s.account, q)
+	m = s.readMetrics(t, s.account, q)
 	if m.Answers != (visibility.Answers{OK: 1, Recounting: 2, Pending: 3}) || m.Rows[1].MentionRate.Count != 1 {
 		t.Errorf("with another brand: %+v, %+v", m.Answers, m.Rows)
 	}
@@ -266,8 +268,8 @@ func TestMergeDuringBrandChange(t *testing.T) {
 	}
 }
 
-// TestDeletedWhileRecounted: answers that are deleted because of their age while a recount has read them keep its
-// facts. With the next change of a brand they are frozen.
+// TestDeletedWhileRecounted: answers that are deleted because of their age while a recount has read them, or later, keep
+// its facts. With the next change of a brand they are frozen.
 func TestDeletedWhileRecounted(t *testing.T) {
 	t.Parallel()
 	s, run := newRunningSite(t, 6)
@@ -285,9 +287,12 @@ func TestDeletedWhileRecounted(t *testing.T) {
 		t.Errorf("after the recount: %+v, %+v", m.Answers, m.Rows)
 	}
 	s.verify(t)
+	s.age(t, run, 5)
+	must(t, s.purge(t))
+	s.verify(t)
 	s.changeBrand(t, s.account, kovalt.ID, brands.Change{Name: new("Ostrel")})
 	must(t, recount(t, s.counter))
-	if m := s.readMetrics(t, s.account, q); m.Answers != (visibility.Answers{OK: 6, Frozen: 4}) || m.Rows[0].MentionRate.Count != 4 {
+	if m := s.readMetrics(t, s.account, q); m.Answers != (visibility.Answers{OK: 6, Frozen: 5}) || m.Rows[0].MentionRate.Count != 5 {
 		t.Errorf("after another change: %+v, %+v", m.Answers, m.Rows)
 	}
 	s.verify(t)

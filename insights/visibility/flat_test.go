@@ -27,7 +27,9 @@ func TestReadTouchesItsRunsOnly(t *testing.T) {
 	s.copyRun(t, run, s.account, 4) // on the days after it
 	var created time.Time
 	must(t, s.plain.QueryRow(t.Context(), `SELECT created_at FROM measurement_runs WHERE id = $1`, run).Scan(&created))
-	filters := map[string]*visibility.Filter{"everything": {}, "window": {From: &created, To: new(created.AddDate(0, 0, 3))}, "one": {Run: &run}}
+	filters := map[string]*visibility.Filter{
+		"everything": {}, "window": {From: &created, To: new(created.AddDate(0, 0, 3))}, "one": {Run: &run},
+	}
 	small := make(map[string]storetest.Cost)
 	measure := func(f *visibility.Filter) map[string]storetest.Cost {
 		s.exec(t, `VACUUM ANALYZE visibility_facts, measurement_runs, brands, brand_revisions`)

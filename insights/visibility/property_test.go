@@ -134,12 +134,15 @@ func (w *world) query() *visibility.Query {
 	return q
 }
 
-// someBrand returns an active brand, or nil.
+// someBrand returns an active brand, one that is unknown, or nil.
 func (w *world) someBrand() *store.ID {
-	if len(w.active) == 0 || w.r.IntN(4) > 0 {
-		return nil
+	switch n := w.r.IntN(16); {
+	case n == 0:
+		return new(store.NewID())
+	case n < 4 && len(w.active) > 0:
+		return new(pick(w.r, w.active).ID)
 	}
-	return new(pick(w.r, w.active).ID)
+	return nil
 }
 
 // checkMetrics compares the metrics of a random query.
@@ -200,7 +203,9 @@ func (w *world) checkFacts(t *testing.T) {
 	for _, j := range run.jobs {
 		if w.status(j) == "ok" {
 			f := j.facts.Fact
-			f.Brands = slices.DeleteFunc(slices.Clone(f.Brands), func(b visibility.BrandFact) bool { return w.brandOf(b.Brand) == nil })
+			f.Brands = slices.DeleteFunc(slices.Clone(f.Brands), func(b visibility.BrandFact) bool {
+				return w.brandOf(b.Brand) == nil
+			})
 			want[j.ordinal] = f
 		}
 	}

@@ -240,7 +240,8 @@ func (s *site) changeBrand(t testing.TB, account store.ID, id store.ID, c brands
 // age makes jobs of a run as old as those whose answers purge deletes.
 func (s *site) age(t testing.TB, run store.ID, ordinals ...int32) {
 	t.Helper()
-	s.exec(t, `UPDATE measurement_runs SET started_at = now() - interval '40 days' WHERE id = $1 AND started_at IS NOT NULL`, run)
+	s.exec(t, `
+UPDATE measurement_runs SET started_at = now() - interval '40 days' WHERE id = $1 AND started_at IS NOT NULL`, run)
 	s.exec(t, `
 UPDATE job_results SET started_at = now() - interval '40 days', finished_at = now() - interval '39 days'
 WHERE run_id = $1 AND ordinal = ANY ($2)`, run, ordinals)
