@@ -17,8 +17,10 @@ func FuzzHashKey(f *testing.F) {
 		f.Add(k.key, 10, byte('x'))
 	}
 	good := knownKeys[2].key
-	for _, malformed := range []string{"", "\x00", "\xff", "aiv_live_", good[:17], good[:52], good[:57], good + "0", "aiv_test_" + good[9:],
-		"AIV_LIVE_" + good[9:], " " + good, good + " ", good[:57] + "\n", good[:52] + "000000", strings.ToLower(good), good[:56] + "\u00e9"} {
+	for _, malformed := range []string{
+		"", "\x00", "\xff", "aiv_live_", good[:17], good[:52], good[:57], good + "0", " " + good, good + " ", good[:57] + "\n",
+		"aiv_test_" + good[9:], "AIV_LIVE_" + good[9:], good[:52] + "000000", strings.ToLower(good), good[:56] + "\u00e9",
+	} {
 		f.Add(malformed, 0, byte(0))
 	}
 	f.Fuzz(func(t *testing.T, key string, index int, other byte) {

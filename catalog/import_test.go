@@ -47,7 +47,8 @@ func TestImportTwice(t *testing.T) {
 			t.Errorf("import %d: the revision went from %d to %d", i+1, before, after)
 		}
 		before = after
-		times = append(times, read[time.Time](t, f, `SELECT LEAST((SELECT min(created_at) FROM questions), (SELECT min(created_at) FROM own_questions))`))
+		times = append(times, read[time.Time](t, f, `
+SELECT LEAST((SELECT min(created_at) FROM questions), (SELECT min(created_at) FROM own_questions))`))
 	}
 	if diff := cmp.Diff(times[:1], times[2:]); diff != "" {
 		t.Errorf("created_at (-first +last import):\n%s", diff)
@@ -219,7 +220,9 @@ func TestQuestionTags(t *testing.T) {
 			f.load(t, step.lines...)
 		}
 		got := read[[]string](t, f, `
-SELECT array(SELECT 'shared: ' || tag FROM question_tags UNION ALL SELECT 'ours: ' || tag FROM own_question_tags WHERE account_id = $1 ORDER BY 1)`, f.ours)
+SELECT array(
+  SELECT 'shared: ' || tag FROM question_tags
+  UNION ALL SELECT 'ours: ' || tag FROM own_question_tags WHERE account_id = $1 ORDER BY 1)`, f.ours)
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("after %v (-want +got):\n%s", step.lines, diff)
 		}

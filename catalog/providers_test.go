@@ -27,7 +27,9 @@ func TestProvidersAreThoseOfModels(t *testing.T) {
 	f.load(t, acme, `{"kind":"provider","code":"Best","name":"Best"}`, model("m"))
 	c := catalog.New(f.pool)
 	unmet := []catalog.Dependency{{Name: "configuration"}, {Name: "secret"}, {Name: "contract"}, {Name: "legal_approval"}}
-	want := []catalog.Provider{{Code: "Best", Name: "Best", Dependencies: unmet}, {Code: "acme", Name: "Acme", Dependencies: slices.Clone(unmet)}}
+	want := []catalog.Provider{
+		{Code: "Best", Name: "Best", Dependencies: unmet}, {Code: "acme", Name: "Acme", Dependencies: slices.Clone(unmet)},
+	}
 	ignoreTime := cmpopts.IgnoreFields(catalog.Dependency{}, "ChangedAt")
 	check := func(unmet ...string) {
 		t.Helper()

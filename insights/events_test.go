@@ -41,7 +41,8 @@ func TestImportRecordsEvents(t *testing.T) {
 		}
 		var got []string
 		must(t, pool.QueryRow(t.Context(), `
-WITH new AS (DELETE FROM events WHERE account_id = $1 AND data->>'id' = subject_id::text RETURNING type || ' ' || (data->>'title') AS event)
+WITH new AS (
+  DELETE FROM events WHERE account_id = $1 AND data->>'id' = subject_id::text RETURNING type || ' ' || (data->>'title') AS event)
 SELECT array_agg(event ORDER BY event) FROM new`, c.account).Scan(&got))
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
@@ -81,7 +82,8 @@ func TestEventsLockInOrder(t *testing.T) {
 	must(t, tx.Rollback(t.Context()))
 	must(t, <-imported)
 	var recommendations, alerts int
-	must(t, pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM recommendations), (SELECT count(*) FROM alerts)`).Scan(&recommendations, &alerts))
+	const written = `SELECT (SELECT count(*) FROM recommendations), (SELECT count(*) FROM alerts)`
+	must(t, pool.QueryRow(t.Context(), written).Scan(&recommendations, &alerts))
 	if recommendations != 5100 || alerts != 3901 {
 		t.Errorf("%d recommendations and %d alerts are written", recommendations, alerts)
 	}

@@ -142,7 +142,8 @@ func TestPagesDuringImports(t *testing.T) {
 	importLines := newImport(t, pool)
 	lines := func(day int, severity string) []string {
 		at := dayText(day)
-		return []string{c.recommendation("created_at:"+at, "updated_at:"+at), c.alert("detected_at:"+at, `severity:"`+severity+`"`)}
+		return []string{c.recommendation("created_at:"+at, "updated_at:"+at),
+			c.alert("detected_at:"+at, `severity:"`+severity+`"`)}
 	}
 	var first []string
 	for i := range 40 {
@@ -153,25 +154,29 @@ func TestPagesDuringImports(t *testing.T) {
 		name, rows string
 		list       func(store.Page) ([]store.Position, error)
 	}{
-		{"recommendations", "created_at AS at, id FROM recommendations", func(page store.Page) (found []store.Position, err error) {
-			rows, err := insights.Recommendations(t.Context(), pool, c.account, insights.RecommendationFilter{}, page)
-			for _, r := range rows {
-				found = append(found, store.Position{Time: r.CreatedAt, ID: r.ID})
-			}
-			return found, err
-		}},
-		{"alerts, high or worse", "detected_at AS at, id FROM alerts WHERE severity IN ('critical', 'high')", func(page store.Page) (found []store.Position, err error) {
-			rows, err := insights.Alerts(t.Context(), pool, c.account, insights.AlertFilter{Severity: "high"}, page)
-			for _, a := range rows {
-				found = append(found, store.Position{Time: a.DetectedAt, ID: a.ID})
-			}
-			return found, err
-		}},
+		{"recommendations", "created_at AS at, id FROM recommendations",
+			func(page store.Page) (found []store.Position, err error) {
+				rows, err := insights.Recommendations(t.Context(), pool, c.account, insights.RecommendationFilter{}, page)
+				for _, r := range rows {
+					found = append(found, store.Position{Time: r.CreatedAt, ID: r.ID})
+				}
+				return found, err
+			}},
+		{"alerts, high or worse", "detected_at AS at, id FROM alerts WHERE severity IN ('critical', 'high')",
+			func(page store.Page) (found []store.Position, err error) {
+				rows, err := insights.Alerts(t.Context(), pool, c.account, insights.AlertFilter{Severity: "high"}, page)
+				for _, a := range rows {
+					found = append(found, store.Position{Time: a.DetectedAt, ID: a.ID})
+				}
+				return found, err
+			}},
 	} {
 		for _, limit := range []int{7, 10} {
 			rows, err := pool.Query(t.Context(), `SELECT `+test.rows+` ORDER BY at DESC, id DESC`)
 			must(t, err)
-			want, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p store.Position, err error) { return p, row.Scan(&p.Time, &p.ID) })
+			want, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p store.Position, err error) {
+				return p, row.Scan(&p.Time, &p.ID)
+			})
 			must(t, err)
 			var got []store.Position
 			for page := (store.Page{Limit: limit}); ; page.After = &got[len(got)-1] {

@@ -49,7 +49,8 @@ func TestEachEventIsWrittenOnce(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]int{"pending completed run.completed": 1, "pending alerts alert.opened": 1, "pending all run.completed": 1, "pending all alert.opened": 1}
+	want := map[string]int{"pending completed run.completed": 1, "pending alerts alert.opened": 1,
+		"pending all run.completed": 1, "pending all alert.opened": 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("deliveries (-want +got):\n%s", diff)
 	}
@@ -125,7 +126,8 @@ func TestQueueWhileEventIsRecorded(t *testing.T) {
 	f.disable(t, account, e)
 	tx := f.begin(t, "")
 	must(t, Record(t.Context(), tx, []events.Cause{cause(account, events.RunCompleted)}))
-	if n := f.Count(t, `WITH free AS (SELECT FROM webhook_queues FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`); n != 0 {
+	const free = `WITH free AS (SELECT FROM webhook_queues FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`
+	if f.Count(t, free) != 0 {
 		t.Error("the queue is not locked")
 	}
 }
