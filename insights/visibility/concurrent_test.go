@@ -30,10 +30,12 @@ func TestConcurrentWork(t *testing.T) {
 	if storetest.Long() {
 		changes, more = 300, 20
 	}
+	var old []int32
 	for _, j := range w.runs[0].jobs {
-		w.age(t, j.run.id, j.ordinal)
+		old = append(old, j.ordinal)
 		j.gone = true
 	}
+	w.age(t, w.runs[0].id, old...)
 	for range more {
 		w.addRun(t)
 	}
