@@ -1,10 +1,7 @@
 package e2e
 
 import (
-	"encoding/pem"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,22 +26,10 @@ func startEngine(t *testing.T, dispatch *process, token, engine, url, key string
 func startEngineAs(t *testing.T, command func(args ...string) *exec.Cmd, dispatch *process, token, engine, url, key string, args ...string) *workProcess {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"token": token, "key": key} {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600))
-	}
-	args = append([]string{"work", "-url", strings.TrimSuffix(dispatch.base, "/worker/v1"), "-token-file", filepath.Join(dir, "token"), "-engine", engine, "-provider", "p",
-		"-engine-url", url, "-engine-key-file", filepath.Join(dir, "key")}, args...)
-	w := &workProcess{command(args...), dir, &logBuffer{}, make(chan error, 1)}
-	w.cmd.Stdout, w.cmd.Stderr = w.log, w.log
-	must(t, startCommand(w.cmd))
-	go func() { w.ended <- w.cmd.Wait() }()
-	t.Cleanup(func() {
-		w.cmd.Process.Kill()
-		if t.Failed() {
-			t.Logf("the end of the log of aiv work: %s", w.log.end())
-		}
-	})
-	return w
+	file := filepath.Join(dir, "key")
+	must(t, os.WriteFile(file, []byte(key+"\n"), 0o600))
+	args = append([]string{"-engine", engine, "-provider", "p", "-engine-url", url, "-engine-key-file", file}, args...)
+	return startWorkProcess(t, command(append(workArgs(t, dispatch, dir, token), args...)...), dir)
 }
 
 // TestEachEngineAnswers: aiv work answers a run by each engine, and results show what the API reported.
@@ -127,12 +112,8 @@ func TestEngineUnavailable(t *testing.T) {
 		t.Errorf("providers list (-want +got):\n%s", diff)
 	}
 	status := cli[struct {
-		Providers []state
-		Oldest    struct{ Why string } `json:"oldest_waiting"`
+		Oldest struct{ Why string } `json:"oldest_waiting"`
 	}](t, url, "status")
-	if diff := cmp.Diff([]state{want}, status.Providers); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
 	if why := "the provider is paused (secret): " + message + "; then run aiv providers resume p -note TEXT"; status.Oldest.Why != why {
 		t.Errorf("%q, want %q", status.Oldest.Why, why)
 	}
@@ -178,27 +159,12 @@ func TestEngineUnavailable(t *testing.T) {
 func TestEngineTry(t *testing.T) {
 	t.Parallel()
 	fake := enginestest.New(t, "openai")
-	tls := httptest.NewTLSServer(fake)
-	t.Cleanup(tls.Close)
 	tunnels := make(chan string, 10)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tunnels <- r.Method + " " + r.RequestURI + " " + r.Header.Get("Authorization")
-		c, _, err := w.(http.Hijacker).Hijack()
-		if err != nil {
-			return
-		}
-		api, err := net.Dial("tcp", tls.Listener.Addr().String())
-		if err != nil {
-			return
-		}
-		io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
-		go func() { io.Copy(api, c); api.Close() }()
-		io.Copy(c, api)
-		c.Close()
+		w.WriteHeader(http.StatusBadGateway)
 	}))
 	t.Cleanup(proxy.Close)
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}), 0o600))
 	try := func(env []string, args ...string) (code int, out, errs string) {
 		cmd := exec.Command(binary, append([]string{"work", "-engine", "openai", "-try", "-model", "gpt-6-sol"}, args...)...)
 		cmd.Env = append([]string{"OPENAI_API_KEY=" + enginestest.Key, "PATH=" + os.Getenv("PATH")}, env...)
@@ -218,16 +184,11 @@ func TestEngineTry(t *testing.T) {
 	if want := `{"outcome":"unavailable","reason":"contract","message":"The account is out of credit or quota (429 insufficient_quota insufficient_quota)."}` + "\n"; code != 1 || out != want {
 		t.Errorf("exit %d, %s, want %s", code, out, want)
 	}
-	// The certificate is that of httptest for example.com.
-	code, out, errs = try([]string{"HTTPS_PROXY=" + proxy.URL, "SSL_CERT_FILE=" + ca}, "-engine-url", "https://example.com/v1")
-	if code != 0 || !strings.HasPrefix(out, `{"outcome":"completed"`) {
-		t.Errorf("by a proxy: exit %d, %s%s", code, out, errs)
-	}
-	if got := <-tunnels; got != "CONNECT example.com:443 " || len(tunnels) > 0 {
-		t.Errorf("the proxy got %q and %d more requests", got, len(tunnels))
-	}
 	code, out, _ = try([]string{"HTTPS_PROXY=" + proxy.URL}, "-engine-url", "https://example.com/v1")
 	if code != 1 || !strings.Contains(out, "provider_unreachable") {
-		t.Errorf("an unknown CA: exit %d, %s", code, out)
+		t.Errorf("by a proxy that cannot reach the API: exit %d, %s", code, out)
+	}
+	if got := <-tunnels; got != "CONNECT example.com:443 " {
+		t.Errorf("the proxy got %q", got)
 	}
 }

@@ -27,10 +27,7 @@ printf '{"text":"of %s in attempt %s","citations":[],"search_queries":[],"model_
 // completed by one attempt. The short form ends the leases.
 func TestFaultWork(t *testing.T) {
 	t.Parallel()
-	runs, kills := 10, 1
-	if storetest.Long() {
-		runs, kills = 200, 50
-	}
+	runs, kills := byForm(10, 200), byForm(1, 50)
 	url, pool, _, key := databaseOfCustomer(t, 1_000_000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	workers, ids := make([]*workProcess, 3), make([]store.ID, 3)

@@ -17,10 +17,7 @@ import (
 // TestFaultCitus kills the workers of a cluster in turn, and the coordinator, while clients create runs of accounts on
 // all of them through two processes. While a worker is away, accounts on the other are served, and those on it get 503.
 func TestFaultCitus(t *testing.T) {
-	workerKills, coordinatorKills := 2, 1
-	if storetest.Long() {
-		workerKills, coordinatorKills = 10, 5
-	}
+	workerKills, coordinatorKills := byForm(2, 10), byForm(1, 5)
 	c := newCitusCluster(t)
 	l := newLoad(t, c.url, 2)
 	keys := c.accounts(t, 3)

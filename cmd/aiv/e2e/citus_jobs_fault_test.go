@@ -14,10 +14,7 @@ import (
 // TestFaultCitusDispatch kills the workers of a cluster in turn, and the coordinator, while jobs of accounts on all of
 // them are worked.
 func TestFaultCitusDispatch(t *testing.T) {
-	kills, runs := 3, 24
-	if storetest.Long() {
-		kills, runs = 15, 120
-	}
+	kills, runs := byForm(3, 15), byForm(24, 120)
 	c := newCitusCluster(t)
 	customer(t, c.url, 1_000_000)
 	var all []string

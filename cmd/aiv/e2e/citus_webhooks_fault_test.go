@@ -13,10 +13,7 @@ import (
 // TestFaultCitusWebhooks: while a server of a cluster is away, webhooks of accounts on the other are delivered. A
 // delivery that ended after the server was lost is recorded when it is back.
 func TestFaultCitusWebhooks(t *testing.T) {
-	kills := 2
-	if storetest.Long() {
-		kills = 10
-	}
+	kills := byForm(2, 10)
 	c := newCitusCluster(t)
 	customer(t, c.url, 1_000_000)
 	keys := c.accounts(t, 1)

@@ -63,10 +63,7 @@ func isTimeout(err error) bool {
 // time. In the long form it is served at normal speed, and slow connections are closed. It is not parallel, because it
 // measures the process.
 func TestFaultSlowClients(t *testing.T) {
-	slow, idle, rounds := 100, 300, 10
-	if storetest.Long() {
-		slow, idle, rounds = 1000, 10_000, 80
-	}
+	slow, idle, rounds := byForm(100, 1000), byForm(300, 10_000), byForm(10, 80)
 	url, _, _, key := databaseOfCustomer(t, 1_000_000)
 	p := startServe(t, url)
 	post := wirePost("slow", key.Key, testRun)
@@ -108,28 +105,10 @@ func TestFaultSlowClients(t *testing.T) {
 // half-closed clients get their response, and closed connections are no errors.
 func TestFaultVanishingClients(t *testing.T) {
 	t.Parallel()
-	clients := 100
-	if storetest.Long() {
-		clients = 5000
-	}
+	clients := byForm(100, 5000)
 	url, pool, _, key := databaseOfCustomer(t, 1_000_000)
 	p := startServe(t, url)
 	p.get(t, "?path=/v1/me", key.Key)
-	p.vanish(t, clients, key.Key)
-	counted := func() int { return number(t, pool, `SELECT sum(used) FROM api_rate_limit_buckets`) }
-	want := 1 + clients
-	storetest.Eventually(t, fmt.Sprintf("%d requests are counted", want), func() bool { return counted() >= want })
-	if n := counted(); n > want {
-		t.Errorf("%d requests are counted, want %d", n, want)
-	}
-	if err := p.stop(); err != nil || strings.Contains(p.log.String(), `"ERROR"`) {
-		t.Errorf("aiv serve ended with %v\n%s", err, p.log.String())
-	}
-}
-
-// vanish sends requests and closes or half-closes each connection at once.
-func (p *process) vanish(t *testing.T, clients int, key string) {
-	t.Helper()
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
@@ -139,9 +118,9 @@ func (p *process) vanish(t *testing.T, clients int, key string) {
 					t.Error(err)
 					return
 				}
-				request := wireGet("?path=/v1/runs", key)
+				request := wireGet("?path=/v1/runs", key.Key)
 				if i%4 == 0 {
-					request = wirePost(fmt.Sprintf("vanish-%d", i), key, testRun)
+					request = wirePost(fmt.Sprintf("vanish-%d", i), key.Key, testRun)
 				}
 				if _, err := io.WriteString(conn, request); err != nil {
 					t.Error(err)
@@ -158,4 +137,13 @@ func (p *process) vanish(t *testing.T, clients int, key string) {
 		})
 	}
 	wg.Wait()
+	counted := func() int { return number(t, pool, `SELECT sum(used) FROM api_rate_limit_buckets`) }
+	want := 1 + clients
+	storetest.Eventually(t, fmt.Sprintf("%d requests are counted", want), func() bool { return counted() >= want })
+	if n := counted(); n > want {
+		t.Errorf("%d requests are counted, want %d", n, want)
+	}
+	if err := p.stop(); err != nil || strings.Contains(p.log.String(), `"ERROR"`) {
+		t.Errorf("aiv serve ended with %v\n%s", err, p.log.String())
+	}
 }

@@ -45,8 +45,8 @@ func customer(t *testing.T, databaseURL string, rate int) (account string, key m
 	return made.account, made.keys[rate]
 }
 
-// databaseOfCustomer is database and customer in one. It copies a database that has the customer, with a key for each of
-// the rates that tests need.
+// databaseOfCustomer is database and customer in one. It copies a database that has the customer, with a key for each
+// of the rates that tests need.
 func databaseOfCustomer(t *testing.T, rate int) (url string, pool *pgxpool.Pool, account string, key madeKey) {
 	t.Helper()
 	url, made := customers.Copy(t, func(t testing.TB, url string) createdCustomer {

@@ -26,15 +26,20 @@ const (
 // patience is how long tests wait for what must happen.
 const patience = storetest.Patience
 
+// byForm returns what the short or the long form of a test has.
+func byForm[T any](short, long T) T {
+	if storetest.Long() {
+		return long
+	}
+	return short
+}
+
 // TestFaultDatabase breaks PostgreSQL in each way, again and again, while clients create runs through two processes.
 func TestFaultDatabase(t *testing.T) {
 	t.Parallel()
 	c := storetest.NewCluster(t, "max_connections=60") // two processes use 48
 	l := newLoad(t, c.URL(), 2)
-	clients := 4
-	if storetest.Long() {
-		clients = 8
-	}
+	clients := byForm(4, 8)
 	l.begin(clients)
 	l.recovered(t)
 	for _, fault := range []struct {

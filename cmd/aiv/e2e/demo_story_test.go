@@ -92,7 +92,7 @@ func testStory(t *testing.T, text string) {
 	}{
 		{"brands", (*story).testBrands}, {"history", (*story).testHistory}, {"gain and drop", (*story).testGainAndDrop},
 		{"new competitor", (*story).testNewCompetitor}, {"low sample", (*story).testLowSample}, {"outage", (*story).testOutage},
-		{"sources", (*story).testSources}, {"alerts", (*story).testAlerts}, {"schedules", (*story).testSchedules},
+		{"sources", (*story).testSources}, {"alerts", (*story).testAlerts},
 	} {
 		t.Run(part.name, func(t *testing.T) { s.t = t; part.test(s, t) })
 	}
@@ -367,28 +367,5 @@ func (s *story) testAlerts(t *testing.T) {
 		return r.Type == "citation_gap" && strings.Contains(r.Title, "trailpost.example.net")
 	}) {
 		t.Errorf("no recommendation is about the gap: %+v", recommendations.Data)
-	}
-}
-
-func (s *story) testSchedules(t *testing.T) {
-	var list struct {
-		Data []struct {
-			Status  string
-			LastRun string `json:"last_run_id"`
-			Run     struct {
-				Questions []string `json:"question_ids"`
-			}
-		}
-	}
-	s.get(&list, "/v1/schedules", "status", "active")
-	if len(list.Data) != 3 {
-		t.Fatalf("%d schedules are active", len(list.Data))
-	}
-	for _, schedule := range list.Data {
-		if !slices.ContainsFunc(s.weekly[33:], func(r storyRun) bool {
-			return r.ID == schedule.LastRun && slices.Equal(r.Questions, schedule.Run.Questions)
-		}) {
-			t.Errorf("a schedule has the last run %s", schedule.LastRun)
-		}
 	}
 }

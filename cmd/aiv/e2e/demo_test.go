@@ -15,8 +15,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestDemoTellsItsStory starts aiv demo twice in one folder. The sample account tells its story, the printed commands work as they
-// are, the second start revokes the key of the first, and no file contains a key.
+// TestDemoTellsItsStory starts aiv demo twice in one folder. The sample account tells its story, the printed commands
+// work as they are, the second start revokes the key of the first, and no file contains a key.
 func TestDemoTellsItsStory(t *testing.T) {
 	t.Parallel()
 	base, err := storetest.MkdirTemp("aiv-demo-test-") // PostgreSQL's account can't enter t.TempDir()
@@ -159,6 +159,7 @@ func startDemo(t *testing.T, dir string) (text string, stop func(os.Signal)) {
 	stdout, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, startCommand(cmd))
+	t.Cleanup(func() { cmd.Process.Kill() })
 	printed, ended := make(chan string, 1), make(chan error, 1)
 	go func() {
 		var b strings.Builder
@@ -175,21 +176,14 @@ func startDemo(t *testing.T, dir string) (text string, stop func(os.Signal)) {
 	case err := <-ended:
 		t.Fatalf("aiv demo ended: %v\n%s", err, stderr.end())
 	case <-time.After(patience):
-		cmd.Process.Kill()
 		t.Fatalf("aiv demo printed nothing\n%s", stderr.end())
 	}
 	return text, func(signal os.Signal) {
 		t.Helper()
 		client.CloseIdleConnections() // as process.stop does
 		cmd.Process.Signal(signal)
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("aiv demo ended with %v\n%s", err, stderr.end())
-			}
-		case <-time.After(patience):
-			cmd.Process.Kill()
-			t.Fatalf("aiv demo does not end after %v\n%s", signal, stderr.end())
+		if err := awaitEnd(t, "aiv demo", ended); err != nil {
+			t.Errorf("after %v aiv demo ended with %v\n%s", signal, err, stderr.end())
 		}
 	}
 }

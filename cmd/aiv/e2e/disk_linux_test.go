@@ -14,10 +14,7 @@ import (
 // TestFaultDiskFull fills the disk of PostgreSQL's write-ahead log, and frees it again.
 func TestFaultDiskFull(t *testing.T) {
 	t.Parallel()
-	clients, times := 4, 1
-	if storetest.Long() {
-		clients, times = 8, 5
-	}
+	clients, times := byForm(4, 8), byForm(1, 5)
 	c := storetest.NewCluster(t, "min_wal_size=2MB", "max_wal_size=12MB", "wal_keep_size=0")
 	c.Stop()
 	disk := filepath.Join(c.Dir, "disk")

@@ -11,10 +11,7 @@ import (
 // lost, no job is settled by two attempts, and every run is completed.
 func TestFaultDispatch(t *testing.T) {
 	t.Parallel()
-	runs, kills, crashes, deaths := 10, 2, 1, 0
-	if storetest.Long() {
-		runs, kills, crashes, deaths = 500, 50, 10, 50
-	}
+	runs, kills, crashes, deaths := byForm(10, 500), byForm(2, 50), byForm(1, 10), byForm(0, 50)
 	c := storetest.NewCluster(t)
 	f := newFleet(t, c.URL(), runs, 1)
 	f.forgetful = 0.1
@@ -34,10 +31,7 @@ func TestFaultDispatch(t *testing.T) {
 // lost.
 func TestFaultDispatchFailover(t *testing.T) {
 	t.Parallel()
-	times, runs := 1, 20
-	if storetest.Long() {
-		times, runs = 5, 200
-	}
+	times, runs := byForm(1, 5), byForm(20, 200)
 	var slowest time.Duration
 	for range times {
 		url, primary, standby := replicated(t)

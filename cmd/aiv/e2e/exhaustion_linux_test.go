@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,9 +14,6 @@ import (
 
 	"aiv/gateway"
 )
-
-// services are the commands that serve, with a path of their listener that needs no key or token to get a response.
-var services = []struct{ command, path string }{{"serve", gateway.Base + "/docs"}, {"dispatch", "/worker/v1/claim"}}
 
 // TestLogIsNotRead: a process whose log is not read serves, and ends after SIGTERM within -drain, even when it has an
 // error to report.
@@ -42,14 +38,9 @@ func TestLogIsNotRead(t *testing.T) {
 	}
 	p.get(t, "?path=/v1/me", key.Key)
 	p.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case err := <-p.ended:
-		if p.cmd.ProcessState.ExitCode() != 1 {
-			t.Errorf("aiv serve ended with %v, want exit status 1, since a request was cut off", err)
-		}
-	case <-time.After(patience):
-		p.cmd.Process.Kill()
-		t.Errorf("aiv serve had not ended after %v: %v", patience, <-p.ended)
+	err = awaitEnd(t, "aiv serve", p.ended)
+	if p.cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("aiv serve ended with %v, want exit status 1, since a request was cut off", err)
 	}
 }
 
@@ -57,32 +48,27 @@ func TestLogIsNotRead(t *testing.T) {
 // Clients of other addresses are served, and the admin listener and the database are reached.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
-	for _, service := range services {
-		t.Run(service.command, func(t *testing.T) {
-			t.Parallel()
-			url, _ := database(t)
-			p := start(t, url, exec.Command("sh", "-c", `ulimit -n 128 && exec "$0" "$@"`, binary,
-				service.command, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"))
-			silent := &connections{p: p}
-			silent.open(t, 140, "")
-			other := &http.Client{Timeout: patience, Transport: &http.Transport{
-				DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext,
-			}}
-			for _, address := range []string{p.admin + "/livez", p.admin + "/readyz", "http://" + p.host() + service.path} {
-				w, err := other.Get(address)
-				must(t, err)
-				if w.Body.Close(); w.StatusCode >= 500 {
-					t.Errorf("%s: got %d", address, w.StatusCode)
-				}
-			}
-			silent.close()
-			if err := p.stop(); err != nil {
-				t.Errorf("the process ended with %v", err)
-			}
-			if log := p.log.String(); !strings.Contains(log, "too many connections of one address") {
-				t.Errorf("the log does not mention the connections:\n%s", p.log.end())
-			}
-		})
+	url, _ := database(t)
+	p := start(t, url, exec.Command("sh", "-c", `ulimit -n 128 && exec "$0" "$@"`, binary,
+		"serve", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"))
+	silent := &connections{p: p}
+	silent.open(t, 140, "")
+	other := &http.Client{Timeout: patience, Transport: &http.Transport{
+		DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext,
+	}}
+	for _, address := range []string{p.admin + "/livez", p.admin + "/readyz", "http://" + p.host() + gateway.Base + "/docs"} {
+		w, err := other.Get(address)
+		must(t, err)
+		if w.Body.Close(); w.StatusCode >= 500 {
+			t.Errorf("%s: got %d", address, w.StatusCode)
+		}
+	}
+	silent.close()
+	if err := p.stop(); err != nil {
+		t.Errorf("the process ended with %v", err)
+	}
+	if log := p.log.String(); !strings.Contains(log, "too many connections of one address") {
+		t.Errorf("the log does not mention the connections:\n%s", p.log.end())
 	}
 }
 
@@ -91,8 +77,6 @@ func TestWorkLogIsNotRead(t *testing.T) {
 	t.Parallel()
 	url, _, _, key := databaseOfCustomer(t, 1000)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
-	token := filepath.Join(t.TempDir(), "token")
-	must(t, os.WriteFile(token, []byte(newWorker(t, url).Token), 0o600))
 	r, w, err := os.Pipe()
 	must(t, err)
 	defer r.Close()
@@ -101,21 +85,14 @@ func TestWorkLogIsNotRead(t *testing.T) {
 	if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("the pipe is not full: %v", err)
 	}
-	cmd := exec.Command(binary, "work", "-url", strings.TrimSuffix(dispatch.base, "/worker/v1"), "-token-file", token, "--", "false")
+	dir := t.TempDir()
+	cmd := exec.Command(binary, append(workArgs(t, dispatch, dir, newWorker(t, url).Token), "--", "false")...)
 	cmd.Stderr = w
-	must(t, startCommand(cmd))
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() { cmd.Process.Kill() })
+	worker := startWorkProcess(t, cmd, dir)
 	run := order(t, serve, key.Key, "unread")
 	wait(t, "the run", `"status":"failed"`, func() string { return serve.get(t, "/v1/runs/"+run, key.Key).body })
 	cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Errorf("aiv work ended with %v", err)
-		}
-	case <-time.After(patience):
-		t.Errorf("aiv work had not ended after %v", patience)
+	if err := awaitEnd(t, "aiv work", worker.ended); err != nil {
+		t.Errorf("aiv work ended with %v", err)
 	}
 }

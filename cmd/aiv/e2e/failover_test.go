@@ -13,10 +13,7 @@ import (
 // both. Every acknowledged run is in its database.
 func TestFaultFailover(t *testing.T) {
 	t.Parallel()
-	times := 1
-	if storetest.Long() {
-		times = 5
-	}
+	times := byForm(1, 5)
 	var slowest time.Duration
 	for range times {
 		url, primary, standby := replicated(t)

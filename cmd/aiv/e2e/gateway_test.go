@@ -11,10 +11,7 @@ import (
 // clients create runs. Kills that cut off no request do not count.
 func TestFaultGatewayCrash(t *testing.T) {
 	t.Parallel()
-	clients, kills := 12, 2
-	if storetest.Long() {
-		clients, kills = 16, 50
-	}
+	clients, kills := byForm(12, 16), byForm(2, 50)
 	url := storetest.NewCluster(t).URL()
 	l := newLoad(t, url, 2)
 	l.pause = 0 // so that each kill cuts off requests

@@ -306,10 +306,7 @@ func (l *load) counted(what string, pool *pgxpool.Pool) {
 // retried sends some keys again, acknowledged or not: each gets its stored response, or its first one.
 func (l *load) retried(what string, stored map[string]written) {
 	l.t.Helper()
-	n, most := 0, 20
-	if storetest.Long() {
-		most = 200
-	}
+	n, most := 0, byForm(20, 200)
 	for key, a := range l.keys {
 		if n++; n > most {
 			return

@@ -106,8 +106,8 @@ func (p *process) asAdmin(t *testing.T, method, path, body string) (status int, 
 	return w.StatusCode, string(raw)
 }
 
-// TestMetricsCountRequests checks the values on the page of metrics after known requests, and that OPERATING.md explains each
-// family.
+// TestMetricsCountRequests checks the values on the page of metrics after known requests, and that OPERATING.md
+// explains each family.
 func TestMetricsCountRequests(t *testing.T) {
 	t.Parallel()
 	url, pool, account, key := databaseOfCustomer(t, 1000)

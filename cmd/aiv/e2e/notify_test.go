@@ -10,7 +10,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestSystemdIsNotified starts `aiv serve` as systemd does a unit of Type=notify with a watchdog, and reads its notifications.
+// TestSystemdIsNotified starts `aiv serve` as systemd does a unit of Type=notify with a watchdog, and reads its
+// notifications.
 func TestSystemdIsNotified(t *testing.T) {
 	t.Parallel()
 	url, pool := database(t)

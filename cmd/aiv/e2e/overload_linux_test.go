@@ -39,10 +39,7 @@ func memoryBound() int {
 // is blocked, so that more requests wait than may: the excess is refused at once. It is not parallel, because it
 // measures the process.
 func TestFaultOverload(t *testing.T) {
-	connections, requests := 200, 5
-	if storetest.Long() {
-		connections, requests = 2000, math.MaxInt
-	}
+	connections, requests := byForm(200, 2000), byForm(5, math.MaxInt)
 	url, _, account, key := databaseOfCustomer(t, 1_000_000)
 	small := newKey(t, url, account, faultLimit)
 	p := startServe(t, url, "-waiting", fmt.Sprint(connections/4))

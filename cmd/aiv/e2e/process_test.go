@@ -82,6 +82,7 @@ func startUnread(t *testing.T, databaseURL string, args ...string) (p *process, 
 	p.cmd.Stderr = stderr
 	must(t, startCommand(p.cmd))
 	stderr.Close()
+	t.Cleanup(func() { p.cmd.Process.Kill() })
 	go func() { p.ended <- p.cmd.Wait() }()
 	if !p.readServing(log) {
 		t.Fatalf("aiv serve ended: %v", <-p.ended)
@@ -120,6 +121,18 @@ func (p *process) wait() error {
 	err := <-p.ended
 	p.ended <- err // for the next call
 	return err
+}
+
+// awaitEnd waits until a process has ended, and returns its exit error.
+func awaitEnd(t *testing.T, what string, ended <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(patience):
+		t.Fatalf("%s has not ended after %v", what, patience)
+		return nil
+	}
 }
 
 // client keeps enough idle connections for all clients of a test.

@@ -139,8 +139,8 @@ func (d *deployment) measure(t *testing.T) {
 	}
 }
 
-// TestRestoredDatabaseServesTheSame: a database restored by pg_restore gives customers the same responses, also to a key that was revoked
-// after the dump.
+// TestRestoredDatabaseServesTheSame: a database restored by pg_restore gives customers the same responses, also to a
+// key that was revoked after the dump.
 func TestRestoredDatabaseServesTheSame(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
@@ -169,9 +169,9 @@ func output(t *testing.T, cmd *exec.Cmd) []byte {
 	return out.Bytes()
 }
 
-// TestUpgradeFromEachRelease: a database as each earlier release left it is refused by aiv serve until aiv migrate has been there, and
-// is then the same service to customers. The short form has the databases of the first and of the latest release: what
-// the first left passes through all later migrations.
+// TestUpgradeFromEachRelease: a database as each earlier release left it is refused by aiv serve until aiv migrate has
+// been there, and is then the same service to customers. The short form has the databases of the first and of the
+// latest release: what the first left passes through all later migrations.
 func TestUpgradeFromEachRelease(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)

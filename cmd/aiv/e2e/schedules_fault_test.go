@@ -19,10 +19,7 @@ import (
 // database.
 func TestFaultSchedules(t *testing.T) {
 	t.Parallel()
-	rounds, crashes := 4, 1
-	if storetest.Long() {
-		rounds, crashes = 60, 10
-	}
+	rounds, crashes := byForm(4, 60), byForm(1, 10)
 	const schedules = 10
 	c := storetest.NewCluster(t)
 	_, key := customer(t, c.URL(), 1_000_000)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // TestHangupDoesNotEnd: SIGHUP is logged and does not end the process.
@@ -39,22 +38,11 @@ func TestClosedTerminal(t *testing.T) {
 		{[]string{"work", "-url", "http://127.0.0.1:1", "-token-file", token, "--", "true"}, `"msg":"worker started"`},
 		{[]string{"webhooks", "listen", "-addr", "127.0.0.1:0", "-secret", secret}, "Receiving deliveries"},
 	} {
-		var printed logBuffer
-		cmd := exec.Command(binary, test.args...)
-		cmd.Stderr = &printed
-		must(t, startCommand(cmd))
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		wait(t, "aiv "+test.args[0], test.started, printed.String)
-		cmd.Process.Signal(syscall.SIGHUP)
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("aiv %s ended with %v\n%s", test.args[0], err, printed.end())
-			}
-		case <-time.After(patience):
-			cmd.Process.Kill()
-			t.Errorf("aiv %s does not end\n%s", test.args[0], printed.end())
+		w := startWorkProcess(t, exec.Command(binary, test.args...), "")
+		wait(t, "aiv "+test.args[0], test.started, w.log.String)
+		w.cmd.Process.Signal(syscall.SIGHUP)
+		if err := awaitEnd(t, "aiv "+test.args[0], w.ended); err != nil {
+			t.Errorf("aiv %s ended with %v\n%s", test.args[0], err, w.log.end())
 		}
 	}
 }

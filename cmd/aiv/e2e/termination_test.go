@@ -22,10 +22,7 @@ import (
 // their last response.
 func TestFaultTermination(t *testing.T) {
 	t.Parallel()
-	times := 1
-	if storetest.Long() {
-		times = 20
-	}
+	times := byForm(1, 20)
 	url, _, _, key := databaseOfCustomer(t, 1_000_000)
 	for n := range times {
 		p := startServe(t, url)
@@ -95,10 +92,7 @@ func (p *process) exchange(t *testing.T, keys, key string, answered *atomic.Int6
 // after the other under load. No request fails, on new or on kept connections.
 func TestFaultRollingRestart(t *testing.T) {
 	t.Parallel()
-	rounds := 1
-	if storetest.Long() {
-		rounds = 20
-	}
+	rounds := byForm(1, 20)
 	url, _, _, key := databaseOfCustomer(t, 1_000_000)
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -92,10 +92,7 @@ func TestWebhooksListen(t *testing.T) {
 // event, and each webhook gets each event at least once, under one id.
 func TestFaultWebhooks(t *testing.T) {
 	t.Parallel()
-	runs, kills, crashes := 10, 2, 1
-	if storetest.Long() {
-		runs, kills, crashes = 2000, 50, 10
-	}
+	runs, kills, crashes := byForm(10, 2000), byForm(2, 50), byForm(1, 10)
 	c := storetest.NewCluster(t)
 	_, key := customer(t, c.URL(), 1_000_000)
 	serve := startServe(t, c.URL(), "-webhook-allow-private")

@@ -11,17 +11,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
-	"aiv/store/storetest"
 )
 
 // TestFaultWorkers: 1,000 claims wait, while workers settle 500 jobs in requests of 8 MiB, send slowly, read nothing,
 // or vanish. Waiting claims take no connection to the database, memory stays bounded, and another worker's claims and
 // settlements succeed. It is not parallel, because it measures the process.
 func TestFaultWorkers(t *testing.T) {
-	lasting := time.Duration(0)
-	if storetest.Long() {
-		lasting = time.Minute
-	}
+	lasting := byForm(time.Duration(0), time.Minute)
 	url, pool, _, key := databaseOfCustomer(t, 1_000_000)
 	importBulk(t, url)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
