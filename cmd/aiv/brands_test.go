@@ -11,15 +11,12 @@ import (
 func TestBrandsAreImportedAndListed(t *testing.T) {
 	t.Parallel()
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t), "AIV_ACTOR": "ann"}}
-	s.run(t, []step{
-		{line: "brands list", stdout: "There are no brands.\n"},
-		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
-	})
-	own := `{"id":"brand_01k3s4x0a1fvt8s9w2y7b6c5d4","account_id":"` + s.names[0] + `","kind":"own","name":"Kovalt","aliases":["Kovalt CRM"],` +
+	s.run(t, []step{{line: "brands list", stdout: "There are no brands.\n"}})
+	account := s.newAccount(t)
+	own := `{"id":"brand_01k3s4x0a1fvt8s9w2y7b6c5d4","account_id":"` + account + `","kind":"own","name":"Kovalt","aliases":["Kovalt CRM"],` +
 		`"domains":["kovalt.com"],"exclude":[],"match_case":false,"status":"active"}`
-	rival := `{"account_id":"` + s.names[0] + `","kind":"competitor","name":"Ostrel","aliases":[],"domains":[],"exclude":[],"match_case":false,"status":"archived"}`
-	listed := strings.TrimSuffix(strings.Replace(own, s.names[0], "{acct1}", 1), "}") + `,"revision":1,"created_at":"{time}","updated_at":"{time}"}`
+	rival := `{"account_id":"` + account + `","kind":"competitor","name":"Ostrel","aliases":[],"domains":[],"exclude":[],"match_case":false,"status":"archived"}`
+	listed := strings.TrimSuffix(strings.Replace(own, account, "{acct1}", 1), "}") + `,"revision":1,"created_at":"{time}","updated_at":"{time}"}`
 	s.run(t, []step{
 		{line: "brands import -", stdin: own + "\n" + strings.Replace(rival, `"archived"`, `"deleted"`, 1) + "\n" + `{"name":"kovalt crm"}`, code: 1, stderr: `
 aiv: nothing was imported:
@@ -29,7 +26,7 @@ aiv: nothing was imported:
 		{line: "brands import - -json", stdin: own, stdout: `{"brands":1}` + "\n"},
 		{line: "brands list -json", stdout: "[" + listed + "]\n"},
 		{line: "brands import -", stdin: own + "\n" + rival, stdout: "Imported 2 brands.\n"},
-		{line: "brands list -json -status active -account " + s.names[0], stdout: "[" + listed + "]\n"},
+		{line: "brands list -json -status active -account " + account, stdout: "[" + listed + "]\n"},
 		{line: "brands list -status deleted", code: 2, stderr: "aiv: -status must be one of active, archived, not \"deleted\"\nRun `aiv brands list -h` for help.\n"},
 	})
 }

@@ -73,8 +73,8 @@ func TestJSONArray(t *testing.T) {
 	}
 }
 
-// TestProvidersAreListed: dependencies, limits and pauses are set and shown. A worker is created for providers that exist, its token
-// is shown once, and it is revoked.
+// TestProvidersAreListed: dependencies, limits and pauses are set and shown. A worker is created for providers that
+// exist, its token is shown once, and it is revoked.
 func TestProvidersAreListed(t *testing.T) {
 	t.Parallel()
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}

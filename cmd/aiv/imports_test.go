@@ -78,8 +78,8 @@ var allowedImports = map[string][]string{
 	"aiv/store/task":       {},
 }
 
-// TestImportsAreThoseOfTheTable checks the imports of the program, not of its tests, that nothing is allowed needlessly, and that pgx is
-// its only dependency.
+// TestImportsAreThoseOfTheTable checks the imports of the program, not of its tests, that nothing is allowed
+// needlessly, and that pgx is its only dependency.
 func TestImportsAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "aiv/...").Output()

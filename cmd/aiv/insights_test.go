@@ -10,13 +10,10 @@ import (
 func TestInsightsImport(t *testing.T) {
 	t.Parallel()
 	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t), "AIV_ACTOR": "ann"}}
-	s.run(t, []step{
-		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
-	})
-	recommendation := `{"kind":"recommendation","account_id":"` + s.names[0] + `","type":"add_faq","category":"on_page","title":"T","summary":"","priority":"low",` +
+	account := s.newAccount(t)
+	recommendation := `{"kind":"recommendation","account_id":"` + account + `","type":"add_faq","category":"on_page","title":"T","summary":"","priority":"low",` +
 		`"status":"suggested","model_ids":[],"question_ids":[],"run_id":null,"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}` + "\n"
-	alert := `{"kind":"alert","id":"alert_01k3s4x0a1fvt8s9w2y7b6c5d4","account_id":"` + s.names[0] + `","type":"run_failed","severity":"high","status":"open",` +
+	alert := `{"kind":"alert","id":"alert_01k3s4x0a1fvt8s9w2y7b6c5d4","account_id":"` + account + `","type":"run_failed","severity":"high","status":"open",` +
 		`"title":"T","message":"","metric":null,"direction":"none","current_value":null,"baseline_value":null,"model_id":null,"question_id":null,` +
 		`"country":null,"run_id":null,"detected_at":"2026-01-01T00:00:00Z","resolved_at":null}` + "\n"
 	s.run(t, []step{

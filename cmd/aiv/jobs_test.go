@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,7 +15,7 @@ import (
 func TestSecretFiles(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "eu-1.json")
-	must(t, os.WriteFile(file, []byte(`{"id":"wrk_1","token":"aiv_work_1"}`), 0o600))
+	write(t, file, `{"id":"wrk_1","token":"aiv_work_1"}`)
 	for line, want := range map[string]string{
 		"work -url http://127.0.0.1:1 -token-file " + file + " -- true": file + " does not contain a worker's token: want aiv_work_… and nothing else",
 		"work -url http://127.0.0.1:1 -token-file nosuch -- true":       "-token-file: open nosuch: no such file or directory",
@@ -34,7 +33,7 @@ func TestSecretFiles(t *testing.T) {
 func TestWorkerLogsItsProviders(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")
-	must(t, os.WriteFile(file, []byte("aiv_work_"+strings.Repeat("0", 43)+"1GDnlA"), 0o600))
+	write(t, file, "aiv_work_"+strings.Repeat("0", 43)+"1GDnlA")
 	for _, test := range []struct{ flags, want string }{
 		{"", `"msg":"worker started","dispatcher":"http://127.0.0.1:1","parallel":1}`},
 		{" -provider acme -provider other", `"msg":"worker started","dispatcher":"http://127.0.0.1:1","parallel":1,"providers":["acme","other"]}`},
@@ -56,10 +55,9 @@ func TestRunsAreListedAndCanceled(t *testing.T) {
 	s.run(t, []step{
 		{line: "runs list", stdout: "No runs match.\n"},
 		{line: "runs list -status done", code: 2, stderr: "aiv: -status must be one of queued, running, completed, partial, failed, canceled, not \"done\"\nRun `aiv runs list -h` for help.\n"},
-		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
 	})
-	writeRun(t, connect(t, url), s.names[0], "2026-03-01T00:00:00Z", 1)
+	account := s.newAccount(t)
+	writeRun(t, connect(t, url), account, "2026-03-01T00:00:00Z", 1)
 	if _, err := connect(t, url).Exec(t.Context(), `INSERT INTO providers (code, name) VALUES ('acme', 'Acme')`); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +80,7 @@ func TestRunsAreListedAndCanceled(t *testing.T) {
 	command(0, "runs.cancel", "audit", "list", "-subject", id)
 	// Answers so large that a page ends before the limit.
 	pool := connect(t, url)
-	writeRun(t, pool, s.names[0], "2026-03-02T00:00:00Z", 10)
+	writeRun(t, pool, account, "2026-03-02T00:00:00Z", 10)
 	storetest.Exec(t, pool, `
 		WITH ended AS (
 		  UPDATE measurement_runs SET status = 'completed', started_at = created_at, finished_at = created_at, jobs_completed = total_jobs

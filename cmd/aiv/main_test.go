@@ -43,6 +43,14 @@ func sampleAccount(t *testing.T, url string) string {
 	s := &story{env: map[string]string{"DATABASE_URL": url}}
 	s.run(t, []step{
 		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
+	})
+	return s.newAccount(t)
+}
+
+// newAccount creates the account A on the plan p and returns its id, {acct1}.
+func (s *story) newAccount(t *testing.T) string {
+	t.Helper()
+	s.run(t, []step{
 		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
 		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
 	})

@@ -16,7 +16,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestStatusReportsWhatIsUnmet: the status and the migrations of a database from its creation to its use by a newer binary.
+// TestStatusReportsWhatIsUnmet: the status and the migrations of a database from its creation to its use by a newer
+// binary.
 func TestStatusReportsWhatIsUnmet(t *testing.T) {
 	t.Parallel()
 	url := storetest.Empty(t)
@@ -77,12 +78,11 @@ Runs with models of these providers are rejected, and their jobs are not handed 
 as met (aiv providers met):
   acme  configuration, secret, contract, legal_approval
 `, version, at, migrations)},
-		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
 	})
+	account := s.newAccount(t)
 	now := time.Now().UTC()
-	writeRun(t, pool, s.names[0], now.Add(-2*time.Hour).Format(time.RFC3339), 5)
-	writeRun(t, pool, s.names[0], now.Add(-time.Hour).Format(time.RFC3339), 7)
+	writeRun(t, pool, account, now.Add(-2*time.Hour).Format(time.RFC3339), 5)
+	writeRun(t, pool, account, now.Add(-time.Hour).Format(time.RFC3339), 7)
 	storetest.Exec(t, pool, `
 UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_returned = 1, jobs_completed = 2, jobs_failed = 1 WHERE total_jobs = 5;
 INSERT INTO visibility_backlog (account_id, run_id) SELECT account_id, id FROM measurement_runs WHERE total_jobs = 5;
@@ -112,8 +112,8 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 	newer()
 }
 
-// migrate applies the pending migrations to the story's database. newer makes the database one of a newer binary, and is
-// called last.
+// migrate applies the pending migrations to the story's database. newer makes the database one of a newer binary, and
+// is called last.
 func (s *story) migrate(t *testing.T, pool *pgxpool.Pool, status schema.Status) (newer func()) {
 	t.Helper()
 	at := pool.Config().ConnConfig

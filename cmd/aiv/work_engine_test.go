@@ -8,7 +8,8 @@ import (
 	"aiv/cmd/aiv/internal/engines/enginestest"
 )
 
-// TestExplainPrintsNoKey: -explain prints the request of a sample or of a job in a file, needs no key, and never prints one.
+// TestExplainPrintsNoKey: -explain prints the request of a sample or of a job in a file, needs no key, and never prints
+// one.
 func TestExplainPrintsNoKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
