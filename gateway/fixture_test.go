@@ -211,12 +211,18 @@ func (f *fixture) target(t testing.TB) *target {
 
 func serve(t testing.TB, g *gateway.Gateway, keys map[string]string) *target {
 	t.Helper()
+	return &target{keys: keys, dial: listen(t, g)}
+}
+
+// listen serves on a loopback port until the test ends, and returns a function that connects to it.
+func listen(t testing.TB, h http.Handler) (dial func(context.Context) (net.Conn, error)) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- httpserver.Serve(ctx, httpserver.New(g, slog.New(slog.DiscardHandler)), l, 10*time.Second)
+		ended <- httpserver.Serve(ctx, httpserver.New(h, slog.New(slog.DiscardHandler)), l, 10*time.Second)
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -224,9 +230,9 @@ func serve(t testing.TB, g *gateway.Gateway, keys map[string]string) *target {
 			t.Errorf("shutting down: %v", err)
 		}
 	})
-	return &target{keys: keys, dial: func(ctx context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
-	}}
+	}
 }
 
 const smallRun = `{"model_ids":["golden/all"],"question_ids":["golden-q1"],"repetitions":1,` +

@@ -175,15 +175,21 @@ func newNames() *names {
 }
 
 var (
-	typeIDs  = regexp.MustCompile(`\b(req|run|cred|acct|rec|alert|wh|evt|brand|sched|q)_[0-9a-hjkmnp-tv-z]{26}\b`)
-	idNames  = map[string]string{"req": "request", "run": "run", "cred": "credential", "acct": "account", "rec": "recommendation", "alert": "alert", "wh": "webhook", "evt": "event", "brand": "brand", "q": "question", "sched": "schedule"}
-	jobIDs   = regexp.MustCompile(`\bjob_[0-9a-hjkmnp-tv-z]{58}\b`)
-	prefixes = regexp.MustCompile(`\baiv_live_[0-9A-Za-z]{8}\b`)
-	times    = regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z`)
-	secrets  = regexp.MustCompile(`whsec_[0-9A-Za-z+/]{43}=`)
-	cursors  = regexp.MustCompile(`(cursor=|next_cursor\\?":\\?")([0-9A-Za-z_-]{20,})`)
-	months   = regexp.MustCompile(`("month":")(20\d\d-\d\d)"`)
-	etags    = regexp.MustCompile(`(?m)^ETag: (".*")$`)
+	typeIDs = regexp.MustCompile(`\b(req|run|cred|acct|rec|alert|wh|evt|brand|sched|q)_[0-9a-hjkmnp-tv-z]{26}\b`)
+	idNames = map[string]string{"req": "request", "run": "run", "cred": "credential", "acct": "account", "rec": "recommendation", "alert": "alert", "wh": "webhook", "evt": "event", "brand": "brand", "q": "question", "sched": "schedule"}
+	times   = regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z`)
+	// The group of a pattern is a value of the class.
+	classes = []struct {
+		class   string
+		pattern *regexp.Regexp
+	}{
+		{"job", regexp.MustCompile(`\b(job_[0-9a-hjkmnp-tv-z]{58})\b`)},
+		{"prefix", regexp.MustCompile(`\b(aiv_live_[0-9A-Za-z]{8})\b`)},
+		{"secret", regexp.MustCompile(`(whsec_[0-9A-Za-z+/]{43}=)`)},
+		{"cursor", regexp.MustCompile(`(?:cursor=|next_cursor\\?":\\?")([0-9A-Za-z_-]{20,})`)},
+		{"etag", regexp.MustCompile(`(?m)^ETag: (".*")$`)},
+		{"month", regexp.MustCompile(`"month":"(20\d\d-\d\d)"`)},
+	}
 	// The state of a window depends on other requests with the key, and on the clock.
 	volatile = []struct {
 		pattern *regexp.Regexp
@@ -216,22 +222,13 @@ func (n *names) rename(response string) string {
 	response = typeIDs.ReplaceAllStringFunc(response, func(id string) string {
 		return n.of(idNames[id[:strings.IndexByte(id, '_')]], id)
 	})
-	response = jobIDs.ReplaceAllStringFunc(response, func(id string) string { return n.of("job", id) })
-	response = prefixes.ReplaceAllStringFunc(response, func(p string) string { return n.of("prefix", p) })
-	response = secrets.ReplaceAllStringFunc(response, func(s string) string { return n.of("secret", s) })
-	response = cursors.ReplaceAllStringFunc(response, func(c string) string {
-		m := cursors.FindStringSubmatch(c)
-		return m[1] + n.of("cursor", m[2])
-	})
-	response = etags.ReplaceAllStringFunc(response, func(line string) string {
-		return "ETag: " + n.of("etag", etags.FindStringSubmatch(line)[1])
-	})
-	response = months.ReplaceAllStringFunc(response, func(m string) string {
-		parts := months.FindStringSubmatch(m)
-		return parts[1] + n.of("month", parts[2]) + `"`
-	})
-	response = times.ReplaceAllString(response, "{time}")
-	return response
+	for _, c := range classes {
+		response = c.pattern.ReplaceAllStringFunc(response, func(text string) string {
+			value := c.pattern.FindStringSubmatch(text)[1]
+			return strings.Replace(text, value, n.of(c.class, value), 1)
+		})
+	}
+	return times.ReplaceAllString(response, "{time}")
 }
 
 // format returns the responses of one request: equal ones once, the rarest first.

@@ -157,14 +157,11 @@ func remote(t *testing.T, base string) *target {
 func dialer(u *url.URL) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
 		host := u.Host
-		if u.Scheme == "https" {
-			if u.Port() == "" {
-				host += ":443"
-			}
-			return (&tls.Dialer{}).DialContext(ctx, "tcp", host)
-		}
 		if u.Port() == "" {
-			host += ":80"
+			host += map[string]string{"http": ":80", "https": ":443"}[u.Scheme]
+		}
+		if u.Scheme == "https" {
+			return (&tls.Dialer{}).DialContext(ctx, "tcp", host)
 		}
 		return (&net.Dialer{}).DialContext(ctx, "tcp", host)
 	}

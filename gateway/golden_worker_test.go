@@ -3,14 +3,12 @@ package gateway_test
 import (
 	"context"
 	"log/slog"
-	"net"
 	"sync"
 	"testing"
 	"time"
 
 	"aiv/auth"
 	"aiv/gateway"
-	"aiv/gateway/httpserver"
 	"aiv/gateway/worker"
 	"aiv/runs/jobs"
 	"aiv/store"
@@ -35,21 +33,14 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) {
 	pool := f.as(t, schema.Dispatch)
 	log := slog.New(slog.DiscardHandler)
 	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: 10 * time.Second, MaxWaiting: 1000, Log: log, Count: gateway.Count()})
+	at.dialWorkers = listen(t, worker.New(worker.Config{Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, 10*time.Second, 100),
+		NewID: store.NewID, Timeout: 10 * time.Second, Log: log, Metrics: worker.NewMetrics()}))
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { task.NewRunner(log, dispatcher.Tasks()).Run(ctx) })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	server := httpserver.New(worker.New(worker.Config{Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, 10*time.Second, 100), NewID: store.NewID, Timeout: 10 * time.Second,
-		Log: log, Metrics: worker.NewMetrics()}), log)
-	running.Go(func() { server.Serve(l) })
 	t.Cleanup(func() {
 		stop()
 		dispatcher.Stop()
-		server.Close()
 		running.Wait()
 	})
-	at.dialWorkers = func(ctx context.Context) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
-	}
 }
