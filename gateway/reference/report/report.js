@@ -64,7 +64,7 @@ function writeFragment() {
   history.replaceState(null, "", `#${p}`);
 }
 
-const wide = matchMedia("(min-width: 640px)");
+const wide = matchMedia("(min-width: 680px)");
 const fold = () => { $("filters").open = wide.matches; };
 wide.addEventListener("change", fold);
 fold();
