@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"encoding/pem"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -159,12 +162,27 @@ func TestEngineUnavailable(t *testing.T) {
 func TestEngineTry(t *testing.T) {
 	t.Parallel()
 	fake := enginestest.New(t, "openai")
+	tls := httptest.NewTLSServer(fake)
+	t.Cleanup(tls.Close)
 	tunnels := make(chan string, 10)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tunnels <- r.Method + " " + r.RequestURI + " " + r.Header.Get("Authorization")
-		w.WriteHeader(http.StatusBadGateway)
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		api, err := net.Dial("tcp", tls.Listener.Addr().String())
+		if err != nil {
+			return
+		}
+		io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+		go func() { io.Copy(api, c); api.Close() }()
+		io.Copy(c, api)
+		c.Close()
 	}))
 	t.Cleanup(proxy.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}), 0o600))
 	try := func(env []string, args ...string) (code int, out, errs string) {
 		cmd := exec.Command(binary, append([]string{"work", "-engine", "openai", "-try", "-model", "gpt-6-sol"}, args...)...)
 		cmd.Env = append([]string{"OPENAI_API_KEY=" + enginestest.Key, "PATH=" + os.Getenv("PATH")}, env...)
@@ -184,11 +202,16 @@ func TestEngineTry(t *testing.T) {
 	if want := `{"outcome":"unavailable","reason":"contract","message":"The account is out of credit or quota (429 insufficient_quota insufficient_quota)."}` + "\n"; code != 1 || out != want {
 		t.Errorf("exit %d, %s, want %s", code, out, want)
 	}
+	// The certificate is that of httptest for example.com.
+	code, out, errs = try([]string{"HTTPS_PROXY=" + proxy.URL, "SSL_CERT_FILE=" + ca}, "-engine-url", "https://example.com/v1")
+	if code != 0 || !strings.HasPrefix(out, `{"outcome":"completed"`) {
+		t.Errorf("by a proxy: exit %d, %s%s", code, out, errs)
+	}
+	if got := <-tunnels; got != "CONNECT example.com:443 " || len(tunnels) > 0 {
+		t.Errorf("the proxy got %q and %d more requests", got, len(tunnels))
+	}
 	code, out, _ = try([]string{"HTTPS_PROXY=" + proxy.URL}, "-engine-url", "https://example.com/v1")
 	if code != 1 || !strings.Contains(out, "provider_unreachable") {
-		t.Errorf("by a proxy that cannot reach the API: exit %d, %s", code, out)
-	}
-	if got := <-tunnels; got != "CONNECT example.com:443 " {
-		t.Errorf("the proxy got %q", got)
+		t.Errorf("an unknown CA: exit %d, %s", code, out)
 	}
 }

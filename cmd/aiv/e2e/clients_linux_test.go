@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,7 +104,7 @@ func TestFaultSlowClients(t *testing.T) {
 }
 
 // TestFaultVanishingClients: clients close or half-close their connection before the response. Each request is counted,
-// half-closed clients get their response, and closed connections are no errors.
+// and closed connections are no errors.
 func TestFaultVanishingClients(t *testing.T) {
 	t.Parallel()
 	clients := byForm(100, 5000)
@@ -145,5 +147,60 @@ func TestFaultVanishingClients(t *testing.T) {
 	}
 	if err := p.stop(); err != nil || strings.Contains(p.log.String(), `"ERROR"`) {
 		t.Errorf("aiv serve ended with %v\n%s", err, p.log.String())
+	}
+}
+
+// TestFaultHalfClosedClients: clients close or half-close their connection while their request is served. Half-closed
+// clients get the response. Closed connections leave no error in the log and cost no connection to the database.
+func TestFaultHalfClosedClients(t *testing.T) {
+	t.Parallel()
+	url, pool, _, key := databaseOfCustomer(t, 1_000_000)
+	p := startServe(t, url)
+	p.get(t, "?path=/v1/runs", key.Key)
+	tx, err := pool.Begin(t.Context())
+	must(t, err)
+	defer tx.Rollback(context.Background())
+	_, err = tx.Exec(t.Context(), `LOCK TABLE measurement_runs`)
+	must(t, err)
+	const clients = 1 + 4 // a run, and fewer reads than there are connections for them, since each waits at most 2 s
+	var conns []*net.TCPConn
+	for range clients {
+		conn, err := net.Dial("tcp", p.host())
+		must(t, err)
+		defer conn.Close()
+		conns = append(conns, conn.(*net.TCPConn))
+	}
+	for i, conn := range conns {
+		request := wireGet("?path=/v1/runs", key.Key)
+		if i == 0 {
+			request = wirePost("half", key.Key, testRun)
+		}
+		_, err = io.WriteString(conn, request)
+		must(t, err)
+		if i%2 == 0 {
+			conn.CloseWrite()
+		}
+	}
+	waitUntil(t, url, `
+		SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+	for i := 1; i < clients; i += 2 {
+		conns[i].SetLinger(0) // a reset, as by a process that crashed
+		conns[i].Close()
+	}
+	must(t, tx.Rollback(t.Context()))
+	for i := 0; i < clients; i += 2 {
+		conns[i].SetDeadline(time.Now().Add(patience))
+		// On a slow machine the wait for the lock may have ended before the lock did.
+		got, err := io.ReadAll(conns[i])
+		status, ok := strings.CutPrefix(string(got), "HTTP/1.1 ")
+		if err != nil || !ok || !slices.Contains([]string{"200", "202", "503"}, status[:3]) {
+			t.Errorf("half-closed client %d got %.300q, %v", i, got, err)
+		}
+	}
+	if err := p.stop(); err != nil {
+		t.Errorf("aiv serve ended with %v", err)
+	}
+	if log := p.log.String(); strings.Contains(log, `"ERROR"`) {
+		t.Errorf("closed connections left errors in the log:\n%s", log)
 	}
 }

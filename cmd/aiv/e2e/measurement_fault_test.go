@@ -12,15 +12,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/insights/brands"
+	"aiv/insights/brands/match"
 	"aiv/store"
 	"aiv/store/storetest"
 )
 
 // TestFaultMeasurement kills the dispatcher and PostgreSQL while jobs are worked and brands change. When run.completed
-// of a run is received, its metrics have each of its answers once. In the end, the customer's cleanup matches stored
-// answers again.
+// of a run is received, the metrics of the run are those of its stored answers, of which none is missing and none is
+// counted twice.
 func TestFaultMeasurement(t *testing.T) {
 	t.Parallel()
 	runs, kills, crashes, every := byForm(10, 500), byForm(2, 50), byForm(1, 10), byForm(3, 10)
@@ -193,14 +196,31 @@ func (m *measurement) request(method, address, body string) (string, error) {
 	}
 }
 
-// runMetrics is a response of GET /v1/metrics.
-type runMetrics struct {
-	Answers  struct{ OK, Empty, Truncated, Failed, Canceled, Pending, Recounting, Frozen int64 }
-	Complete bool
+// A count is the parts of a cell of metrics.
+type count struct{ Count, Of int64 }
+
+// brandCounts are the metrics of a brand.
+type brandCounts struct {
+	Brand         string `json:"brand_id"`
+	Mentions      int64
+	MentionRate   count `json:"mention_rate"`
+	CitationRate  count `json:"citation_rate"`
+	FirstRate     count `json:"first_rate"`
+	ShareOfVoice  count `json:"share_of_voice"`
+	CitationShare count `json:"citation_share"`
+	Position      count
 }
 
-// check checks that the metrics of a run that is final have each of its answers once. Answers may wait for a recount
-// only if a brand has changed since the run was started.
+// runMetrics is a response of GET /v1/metrics.
+type runMetrics struct {
+	Revision int64 `json:"brand_revision"`
+	Answers  struct{ OK, Empty, Truncated, Failed, Canceled, Pending, Recounting, Frozen int64 }
+	Complete bool
+	Data     []brandCounts
+}
+
+// check compares the metrics of a run that is final with its stored answers. Answers may wait for a recount only if a
+// brand has changed since the run was started.
 func (m *measurement) check(run string) (recounted bool, err error) {
 	id, err := store.ParseID("run", run)
 	if err != nil {
@@ -220,7 +240,7 @@ func (m *measurement) check(run string) (recounted bool, err error) {
 			return recounted, fmt.Errorf("complete: %t, answers: %+v", got.Complete, *a)
 		}
 		if a.Recounting == 0 {
-			return recounted, nil
+			return recounted, m.compare(run, &got)
 		}
 		recounted = true
 		var changed bool
@@ -234,7 +254,113 @@ SELECT b.changed_at >= r.started_at FROM measurement_runs r JOIN brand_revisions
 	}
 }
 
-// checkAll checks all runs again, after the last recount. Together they have the given number of answers.
+// compare recounts the stored answers of a run.
+func (m *measurement) compare(run string, got *runMetrics) error {
+	body, err := m.request("GET", "/v1/runs/"+run+"/results?limit=100", "")
+	if err != nil {
+		return err
+	}
+	var results struct {
+		Data []struct {
+			Answer *struct {
+				Text      string
+				Citations []struct{ URL string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &results); err != nil {
+		return err
+	}
+	active, err := m.brands()
+	if err != nil {
+		return err
+	}
+	if active.revision != got.Revision {
+		return fmt.Errorf("the metrics are of revision %d, not %d", got.Revision, active.revision)
+	}
+	var of []match.Answer
+	question := active.matcher.Question("?")
+	for _, r := range results.Data {
+		if r.Answer == nil {
+			continue
+		}
+		a := match.Answer{Text: r.Answer.Text, Question: question}
+		for _, c := range r.Answer.Citations {
+			a.Citations = append(a.Citations, match.Citation{URL: c.URL})
+		}
+		of = append(of, a)
+	}
+	if diff := cmp.Diff(active.count(of), got.Data); diff != "" || int64(len(of)) != got.Answers.OK {
+		return fmt.Errorf("%d stored answers, %d counted (-want +got):\n%s", len(of), got.Answers.OK, diff)
+	}
+	return nil
+}
+
+// activeBrands are those of the account at a revision.
+type activeBrands struct {
+	revision int64
+	ids      []string
+	matcher  *match.Matcher
+}
+
+// brands reads the active brands, which only this goroutine changes.
+func (m *measurement) brands() (*activeBrands, error) {
+	var active []brands.Brand
+	var b activeBrands
+	err := error(nil)
+	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+		active, b.revision, err = brands.ReadActive(context.Background(), m.pool, m.account)
+		if err == nil || time.Now().After(deadline) {
+			break
+		}
+	}
+	var compiled []match.Brand
+	for i := range active {
+		compiled, b.ids = append(compiled, active[i].Compiled()), append(b.ids, active[i].ID.Text("brand"))
+	}
+	b.matcher = match.Compile(compiled)
+	return &b, err
+}
+
+// count counts answers one by one.
+func (b *activeBrands) count(of []match.Answer) []brandCounts {
+	counts := make([]brandCounts, len(b.ids))
+	var voices, pages int64
+	for i, id := range b.ids {
+		counts[i].Brand = id
+	}
+	for _, a := range of {
+		found := b.matcher.Match(a)
+		pages += int64(len(found.Pages))
+		for _, f := range found.Brands {
+			c := &counts[f.Brand]
+			c.Mentions += int64(f.Mentions)
+			c.CitationShare.Count += int64(f.Citations)
+			if f.Citations > 0 {
+				c.CitationRate.Count++
+			}
+			if f.Mentions == 0 {
+				continue
+			}
+			voices++
+			c.MentionRate.Count++
+			c.Position.Count += int64(f.Position)
+			if f.Position == 1 {
+				c.FirstRate.Count++
+			}
+		}
+	}
+	for i := range counts {
+		c := &counts[i]
+		mentioned := c.MentionRate.Count
+		c.MentionRate.Of, c.CitationRate.Of, c.FirstRate.Of, c.Position.Of = int64(len(of)), int64(len(of)), mentioned, mentioned
+		c.ShareOfVoice = count{mentioned, voices}
+		c.CitationShare.Of = pages
+	}
+	return counts
+}
+
+// checkAll compares all runs again, after the last recount. Together they have the given number of answers.
 func (m *measurement) checkAll(jobs int) {
 	m.t.Helper()
 	for run := range m.checked {
