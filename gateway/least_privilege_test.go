@@ -91,4 +91,10 @@ func TestLeastPrivilege(t *testing.T) {
 			t.Errorf("%s: got %v, want insufficient_privilege", sql, err)
 		}
 	}
+	for role, fault := range map[string]string{"no_such_role": "no role", "aiv": "superuser", `x"; DROP TABLE plans; --`: "no role"} {
+		err := schema.Grant(t.Context(), f.pool, capabilities, schema.Serve, role, "test")
+		if err == nil || !strings.Contains(err.Error(), fault) {
+			t.Errorf("%s: got %v, want %s", role, err, fault)
+		}
+	}
 }
