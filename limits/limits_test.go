@@ -201,6 +201,8 @@ func TestUnknownKeysAreNotCounted(t *testing.T) {
 	}
 	wg.Wait()
 	equal(t, 0, count(t, pool, `SELECT count(*) FROM api_rate_limit_buckets`), "buckets")
+	stats := limiter.Stats()
+	equal(t, []uint64{200, 0}, []uint64{stats.Lookups.Inputs, stats.Counts.Inputs}, "lookups and counts")
 }
 
 func must(t testing.TB, err error) {

@@ -190,6 +190,7 @@ func TestCallerGivesUp(t *testing.T) {
 	release()
 	equal(t, true, create(t, r, s.request("first", 1, 1, 1)).Replayed, "the first run was written")
 	equal(t, false, create(t, r, s.request("second", 1, 1, 1)).Replayed, "the second run was written")
+	s.wantRuns(t, 2)
 }
 
 // TestBatchIsOneTransaction: the runs of a batch are written in one transaction, whose time they have, however many

@@ -59,6 +59,7 @@ func TestQuotaIsExact(t *testing.T) {
 	if refused.Load() == 0 {
 		t.Error("no run was refused")
 	}
+	s.verify(t)
 }
 
 // TestQuotaAndReplay: a run that does not fit writes nothing and leaves its key free; a replay is never refused.

@@ -135,6 +135,47 @@ esac`, "-parallel", "1")
 	}
 }
 
+// TestWorkLosesDispatcher: commands end when their leases do, although no dispatcher says so, and a worker that waits
+// for jobs ends at once.
+func TestWorkLosesDispatcher(t *testing.T) {
+	t.Parallel()
+	url, _, _, key := databaseOfCustomer(t, 1000)
+	serve, dispatch, other := startServe(t, url), startDispatch(t, url), startDispatch(t, url)
+	order(t, serve, key.Key, "lost")
+	token := newWorker(t, url).Token
+	const child = `trap 'echo ended >>"$DIR/ended"; wait; exit' TERM; echo started >>"$DIR/started"; sleep 600 & wait`
+	w := startWork(t, dispatch, token, child, "-parallel", "6", "-lease", "10s")
+	lines := func(file string) func() string {
+		return func() string {
+			text, _ := os.ReadFile(filepath.Join(w.dir, file))
+			return fmt.Sprint(strings.Count(string(text), "\n"))
+		}
+	}
+	wait(t, "started commands", "^6$", lines("started"))
+	idle := startWork(t, other, token, `exit 1`)
+	metrics := func() string {
+		_, page := other.asAdmin(t, "GET", "/metrics", "")
+		return page
+	}
+	wait(t, "waiting claims", `\naiv_claims_waiting 1\n`, metrics)
+	responses := func() float64 {
+		return readExposition(t, metrics()).values[`aiv_requests_total{route="POST /worker/v1/claim",status="200"}`]
+	}
+	before := responses()
+	if err := idle.stop(); err != nil {
+		t.Errorf("a waiting worker ended with %v", err)
+	}
+	wait(t, "waiting claims after the worker has ended", `\naiv_claims_waiting 0\n`, metrics)
+	if n := responses(); n != before {
+		t.Error("the worker waited for the response to its claim before it ended")
+	}
+	dispatch.kill()
+	wait(t, "ended commands", "^6$", lines("ended"))
+	if err := w.stop(); err != nil {
+		t.Errorf("without a dispatcher aiv work ended with %v", err)
+	}
+}
+
 // TestWorkEnds: SIGTERM gives back the jobs of commands that do not end, with their processes; a canceled run ends its
 // commands.
 func TestWorkEnds(t *testing.T) {

@@ -186,10 +186,12 @@ func TestMetricsCountRequests(t *testing.T) {
 }
 
 // TestRequestsAreLogged: each request at the level that is set is logged. One with a key of a wrong checksum costs no
-// round trip to the database.
+// round trip to the database, and each 401 takes 100 ms.
 func TestRequestsAreLogged(t *testing.T) {
 	t.Parallel()
 	url, _, account, key := databaseOfCustomer(t, 1000)
+	revoked := newKey(t, url, account, 1000)
+	cli[any](t, url, "keys", "revoke", revoked.ID)
 	p := startServe(t, url)
 	if _, err := p.do(t.Context(), "POST", "", key.Key, "first", testRun); err != nil { // which reads the catalog
 		t.Fatal(err)
@@ -198,6 +200,7 @@ func TestRequestsAreLogged(t *testing.T) {
 	silent := p.get(t, "?path=/v1/me", key.Key).header.Get("X-Request-Id")
 	p.asAdmin(t, "PUT", "/log-level", "info")
 	guessed := p.get(t, "?path=/v1/me", key.Key[:len(key.Key)-6]+"000000").header.Get("X-Request-Id")
+	refused := p.get(t, "?path=/v1/me", revoked.Key).header.Get("X-Request-Id")
 	a, err := p.do(t.Context(), "POST", "", key.Key, "key", testRun)
 	must(t, err)
 	r, err := http.NewRequestWithContext(t.Context(), "GET", p.base+"/v1/runs?limit=0", nil)
@@ -231,6 +234,11 @@ func TestRequestsAreLogged(t *testing.T) {
 			if got := lines[id][name]; got != value {
 				t.Errorf("%s: %s is %v, want %v", id, name, got, value)
 			}
+		}
+	}
+	for _, id := range []string{guessed, refused} {
+		if us, _ := lines[id]["us"].(float64); lines[id]["status"] != 401.0 || us < 100_000 {
+			t.Errorf("a 401 without its delay: %v", lines[id])
 		}
 	}
 }

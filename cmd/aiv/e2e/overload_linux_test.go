@@ -104,6 +104,9 @@ func TestFaultOverload(t *testing.T) {
 			mu.Unlock()
 		}
 	}
+	var slowestAdmin time.Duration
+	over := make(chan struct{})
+	watching.Go(func() { slowestAdmin = p.watchAdmin(t, over) })
 	holdLock(t, url, `LOCK TABLE api_rate_limit_buckets IN EXCLUSIVE MODE`, func() {
 		for c := range connections {
 			wg.Go(func() { ask(c) })
@@ -114,9 +117,6 @@ func TestFaultOverload(t *testing.T) {
 			return shed > 0
 		})
 	})
-	var slowestAdmin time.Duration
-	over := make(chan struct{})
-	watching.Go(func() { slowestAdmin = p.watchAdmin(t, over) })
 	wg.Wait()
 	close(over)
 	watching.Wait()

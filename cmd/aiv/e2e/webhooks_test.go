@@ -106,7 +106,9 @@ func TestFaultWebhooks(t *testing.T) {
 	pool := open(t, c.URL())
 	f.end(pool)
 	f.check("webhooks", pool)
-	storetest.Exec(t, pool, deliverNow)
+	if !storetest.Long() { // in the long form, these leases end by themselves
+		storetest.Exec(t, pool, deliverNow)
+	}
 	if n := number(t, pool, `SELECT count(*) FROM events`); n != runs {
 		t.Errorf("%d events of %d runs", n, runs)
 	}
