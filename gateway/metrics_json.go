@@ -53,7 +53,7 @@ func appendGroup(b []byte, by []visibility.Dimension, values []string) []byte {
 	return append(b, '}')
 }
 
-// appendMetricsRow appends a metricsRow. TestOpenAPIAndGoldenFiles compares it with the schema of that.
+// appendMetricsRow appends a metricsRow. TestOpenAPIAndGoldenFiles validates it by its schema.
 func appendMetricsRow(b, group []byte, row *visibility.Row, c *toolCall) []byte {
 	b = append(wire.Member(append(b, '{'), "group"), group...)
 	b = wire.ID(b, "brand_id", "brand", row.Brand.ID)
