@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 
 	"aiv/catalog"
@@ -91,6 +92,8 @@ func newModelPage(g *Gateway, x *exchange, s *catalog.Snapshot) (*modelPage, err
 	if err != nil {
 		return nil, err
 	}
+	defer g.reuse(p.body)
+	p.body = slices.Clone(p.body) // a cached page keeps no more memory than it counts
 	return &modelPage{p, p.tag()}, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -70,8 +71,9 @@ type Config struct {
 type Gateway struct {
 	cfg       Config
 	routes    *http.ServeMux
-	bodies    share // bytes
-	pages     share // bytes
+	bodies    share     // bytes
+	pages     share     // bytes
+	buffers   sync.Pool // *[]byte, for pages
 	readQueue *readQueue
 	writes    share // runs that are being created
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,4 +141,30 @@ func TestLinksHaveTheFormOfTheRequest(t *testing.T) {
 			t.Errorf("GET %s: got the link %s, want %s…", address, link, want)
 		}
 	}
+}
+
+// TestPagesDoNotShareMemory: the buffer of a page is used for others after the page has been sent, and no longer holds
+// a page that is cached.
+func TestPagesDoNotShareMemory(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	g := f.gateway(io.Discard)
+	f.run(t, g, f.keys["full"])
+	lists := []string{"/v1/catalog/models", "/v1/runs", "/v1/catalog/questions", "/v1/catalog/models?limit=1", "/v1/alerts"}
+	page := func(n int) string { return ask(g, f.keys["full"], "GET", lists[n%len(lists)], "").Body.String() }
+	want := make([]string, len(lists))
+	for n := range want {
+		want[n] = page(n)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for n := range 10 * len(lists) {
+				if got := page(n); got != want[n%len(lists)] {
+					t.Errorf("GET %s: got %s, want %s", lists[n%len(lists)], got, want[n%len(lists)])
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

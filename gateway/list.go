@@ -98,7 +98,26 @@ func (l *list[F, T]) respond(g *Gateway, x *exchange, r *http.Request, read func
 	if l.tagged {
 		tag = p.tag()
 	}
+	defer g.reuse(p.body)
 	return g.sendPage(x, r, p, tag)
+}
+
+// maxReused is the size of the largest buffer that is used for further pages.
+const maxReused = 64 << 10
+
+// buffer returns an empty buffer for n bytes of a page.
+func (g *Gateway) buffer(n int) []byte {
+	if b, ok := g.buffers.Get().(*[]byte); ok && cap(*b) >= n {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, n)
+}
+
+// reuse keeps the buffer of a page that has been sent: pages are half of what a list allocates.
+func (g *Gateway) reuse(b []byte) {
+	if cap(b) <= maxReused {
+		g.buffers.Put(&b)
+	}
 }
 
 // sendPage sends a page, unless it has a tag and the client has the page. Until it is sent, its memory counts against
@@ -124,7 +143,7 @@ func (g *Gateway) sendPage(x *exchange, r *http.Request, p page, tag string) err
 
 // page returns a page, whose body has the members data, has_more and next_cursor.
 func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) (page, error) {
-	b := append(make([]byte, 0, 256+512*len(rows)), `{"data":[`...)
+	b := append(g.buffer(256+512*len(rows)), `{"data":[`...)
 	var ends []int // of the items in b, for tools
 	for i := range rows {
 		if len(b) > x.maxPage() {

@@ -68,7 +68,7 @@ func appendRun(b []byte, r *runs.Run) []byte {
 }
 
 // EncodeRun returns a run as GET /v1/runs/{id} does. Events about runs contain it.
-func EncodeRun(r *runs.Run) []byte { return appendRun(nil, r) }
+func EncodeRun(r *runs.Run) []byte { return appendRun(make([]byte, 0, 512), r) }
 
 var runList = list[runs.Filter, runs.Run]{
 	filters: []filter[runs.Filter]{

@@ -44,10 +44,8 @@ func (d *decoder) row(row pgx.CollectableRow) (r Run, err error) {
 	r.Repetitions = d.int(next())
 	r.Locale, r.Country, r.Language = d.text(next()), d.text(next()), d.text(next())
 	r.TotalJobs, r.Running, r.Completed, r.Failed, r.Canceled = d.int(next()), d.int(next()), d.int(next()), d.int(next()), d.int(next())
-	if t := d.time(next()); t != nil {
-		r.CreatedAt = *t
-	}
-	r.StartedAt, r.FinishedAt = d.time(next()), d.time(next())
+	r.CreatedAt = d.time(next())
+	r.StartedAt, r.FinishedAt = d.timeOrNil(next()), d.timeOrNil(next())
 	return r, d.err
 }
 
@@ -82,16 +80,21 @@ func (d *decoder) int(raw []byte) int {
 // epoch is PostgreSQL's, in microseconds of Unix time.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
-// time reads a timestamptz: microseconds since the epoch. NULL is nil.
-func (d *decoder) time(raw []byte) *time.Time {
+// time reads a timestamptz: microseconds since the epoch.
+func (d *decoder) time(raw []byte) (t time.Time) {
+	if len(raw) != 8 {
+		d.err = fmt.Errorf("a timestamp has %d bytes", len(raw))
+		return t
+	}
+	return time.UnixMicro(int64(binary.BigEndian.Uint64(raw)) + epoch)
+}
+
+// timeOrNil reads a timestamptz, or NULL.
+func (d *decoder) timeOrNil(raw []byte) *time.Time {
 	if raw == nil {
 		return nil
 	}
-	if len(raw) != 8 {
-		d.err = fmt.Errorf("a timestamp has %d bytes", len(raw))
-		return nil
-	}
-	return new(time.UnixMicro(int64(binary.BigEndian.Uint64(raw)) + epoch))
+	return new(d.time(raw))
 }
 
 // list reads a text[]: the number of dimensions, a flag, the type, then of its one dimension the length and the lower

@@ -80,7 +80,7 @@ type runKey struct{ account, id store.ID }
 // readBatch reads each run once.
 func (r *Runs) readBatch(ctx context.Context, keys []runKey) ([]*Run, error) {
 	found := make(map[runKey]*Run, len(keys))
-	var accounts, ids []store.ID
+	accounts, ids := make([]store.ID, 0, len(keys)), make([]store.ID, 0, len(keys))
 	for _, k := range keys {
 		if _, ok := found[k]; !ok {
 			found[k] = nil
@@ -124,5 +124,5 @@ func GetAll(ctx context.Context, db store.Querier, accounts, ids []store.ID) ([]
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, newDecoder().row)
+	return pgx.AppendRows(make([]Run, 0, len(ids)), rows, newDecoder().row)
 }
