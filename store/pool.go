@@ -32,7 +32,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -140,19 +139,6 @@ func Servers(url string) (database string, servers []string, err error) {
 		}
 	}
 	return c.Database, servers, nil
-}
-
-// IsLocal reports whether the pool's database is on this machine.
-func IsLocal(pool *pgxpool.Pool) bool {
-	config := pool.Config().ConnConfig
-	hosts := []string{config.Host}
-	for _, other := range config.Fallbacks {
-		hosts = append(hosts, other.Host)
-	}
-	return !slices.ContainsFunc(hosts, func(host string) bool {
-		network, _ := pgconn.NetworkAddress(host, config.Port)
-		return network != "unix" && host != "localhost" && !net.ParseIP(host).IsLoopback()
-	})
 }
 
 // Durable reports whether committed transactions survive a crash, by the settings of the pool's sessions.

@@ -81,29 +81,6 @@ func TestOpenIsLazy(t *testing.T) {
 	}
 }
 
-func TestIsLocal(t *testing.T) {
-	for url, want := range map[string]bool{
-		"postgres://aiv@/aiv?host=/run/postgresql":            true,
-		"postgres://aiv@localhost/aiv":                        true,
-		"postgres://aiv@127.0.0.2:5433/aiv?sslmode=require":   true,
-		"postgres://aiv@[::1]/aiv":                            true,
-		"postgres://aiv@127.0.0.1,localhost/aiv":              true,
-		"postgres://aiv@127.0.0.1,192.0.2.1/aiv":              false,
-		"postgres://aiv@192.0.2.1/aiv":                        false,
-		"postgres://aiv@db.internal/aiv":                      false,
-		"postgres://aiv@localhost.example/aiv?sslmode=prefer": false,
-	} {
-		pool, err := store.Open(t.Context(), url, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer pool.Close()
-		if got := store.IsLocal(pool); got != want {
-			t.Errorf("%s: got %v, want %v", url, got, want)
-		}
-	}
-}
-
 func TestOpenKeepsThePassword(t *testing.T) {
 	for _, url := range []string{
 		"postgres://aiv:s3cret@host:port/aiv",

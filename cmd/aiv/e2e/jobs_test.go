@@ -154,7 +154,7 @@ func TestRunIsWorkedThroughBothServices(t *testing.T) {
 		`aiv_jobs_waiting{provider="p"}`: 0, `aiv_jobs_leased{provider="p"}`: 0, "aiv_job_start_seconds_count": 6,
 		`aiv_task_runs_total{task="purge_events",result="failed"}`: 0, `aiv_task_runs_total{task="end_leases",result="failed"}`: 0,
 		`aiv_requests_total{route="POST /worker/v1/claim",status="200"}`: 2, `aiv_request_seconds_count{route="POST /worker/v1/settle"}`: 4,
-		`go_sched_gomaxprocs_threads`: float64(runtime.GOMAXPROCS(0)), // unlike aiv serve, it leaves none to the database
+		`go_sched_gomaxprocs_threads`: float64(runtime.GOMAXPROCS(0)),
 	} {
 		if e.values[sample] != want {
 			t.Errorf("%s is %v, want %v", sample, e.values[sample], want)
