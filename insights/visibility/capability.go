@@ -1,6 +1,14 @@
 package visibility
 
-import "aiv/store/schema"
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+	"aiv/store/schema"
+)
 
 // Capability is what this package owns. aiv dispatch writes facts, aiv serve reads them. A [Counter] has the
 // invariants.
@@ -11,8 +19,22 @@ var Capability = schema.Capability{
 			Purge: schema.Purge{Delete: schema.PurgeRows}},
 		{Name: "visibility_backlog", Placement: schema.ByAccount, Dispatch: all, Purge: schema.Purge{Delete: schema.PurgeRows}},
 		{Name: "visibility_recounts", Placement: schema.ByAccount, Serve: schema.Privileges{schema.Select},
-			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Update}, Erase: schema.Erasure{Last: schema.EraseAtOnce}},
+			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Update}, Erase: schema.Erasure{Last: eraseRecounts}},
 	},
+}
+
+// eraseRecounts waits for the transactions that are writing the table: one may have read the revision of the account
+// before the erasure deleted it. Later ones find no revision.
+func eraseRecounts(ctx context.Context, pool *pgxpool.Pool, _ string, account store.ID) (rows int64, err error) {
+	err = store.Step(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `LOCK TABLE visibility_recounts IN SHARE ROW EXCLUSIVE MODE`); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `DELETE FROM visibility_recounts WHERE account_id = $1`, account)
+		rows = tag.RowsAffected()
+		return err
+	})
+	return rows, err
 }
 
 var all = schema.Privileges{schema.Select, schema.Insert, schema.Update, schema.Delete}
