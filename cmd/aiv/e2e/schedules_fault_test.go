@@ -27,8 +27,9 @@ func TestFaultSchedules(t *testing.T) {
 	pool := open(t, c.URL())
 	var envelope struct{ Body json.RawMessage }
 	must(t, json.Unmarshal([]byte(testRun), &envelope))
+	at := time.Now().UTC().Add(12 * time.Hour).Format("15:04") // no due time but those that the test sets
 	for n := range schedules {
-		body := fmt.Sprintf(`{"name":"schedule %d","cadence":"daily","at":"00:00","time_zone":"UTC","run":%s}`, n, envelope.Body)
+		body := fmt.Sprintf(`{"name":"schedule %d","cadence":"daily","at":%q,"time_zone":"UTC","run":%s}`, n, at, envelope.Body)
 		a, err := serve.do(t.Context(), "POST", "/v1/schedules", key.Key, "", body)
 		if err != nil || a.status != 201 {
 			t.Fatalf("creating a schedule: %v %v", a, err)
@@ -39,7 +40,7 @@ func TestFaultSchedules(t *testing.T) {
 	base := time.Now().UTC().Truncate(time.Minute).Add(-time.Duration(rounds) * time.Minute)
 	kills := 0
 	for n := range rounds {
-		due := base.Add(time.Duration(n) * time.Minute) // all earlier than now; the following due time is the next midnight
+		due := base.Add(time.Duration(n) * time.Minute) // all earlier than now; the following due time is half a day away
 		retry(t, pool, `UPDATE schedules SET next_at = $1`, due)
 		<-time.After(rand.N(400 * time.Millisecond)) // a moment around the transactions
 		if n%(rounds/crashes) == rounds/crashes-1 {
