@@ -25,16 +25,15 @@ var Capability = schema.Capability{
 
 // eraseRecounts waits for the transactions that are writing the table: one may have read the revision of the account
 // before the erasure deleted it. Later ones find no revision.
-func eraseRecounts(ctx context.Context, pool *pgxpool.Pool, _ string, account store.ID) (rows int64, err error) {
+func eraseRecounts(ctx context.Context, pool *pgxpool.Pool, table string, account store.ID) (rows int64, err error) {
 	err = store.Step(ctx, pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `LOCK TABLE visibility_recounts IN SHARE ROW EXCLUSIVE MODE`); err != nil {
-			return err
-		}
-		tag, err := tx.Exec(ctx, `DELETE FROM visibility_recounts WHERE account_id = $1`, account)
-		rows = tag.RowsAffected()
+		_, err := tx.Exec(ctx, `LOCK TABLE visibility_recounts IN SHARE MODE`)
 		return err
 	})
-	return rows, err
+	if err != nil {
+		return 0, err
+	}
+	return schema.EraseAtOnce(ctx, pool, table, account)
 }
 
 var all = schema.Privileges{schema.Select, schema.Insert, schema.Update, schema.Delete}
