@@ -229,9 +229,9 @@ func TestConcurrentChanges(t *testing.T) {
 		c := o.issue(t, auth.Terms{})
 		tx := begin(t, o.Pool, `SELECT FROM credentials WHERE id = $1 FOR UPDATE`, c.ID)
 		first := start(func() error { return ignore(test.first(t.Context(), c.ID)) })
-		storetest.Eventually(t, "the first waits", func() bool { return o.waiting(t) == 1 })
+		storetest.Eventually(t, "the first waits", func() bool { return storetest.Waiting(t, o.Pool) == 1 })
 		second := start(func() error { return ignore(test.second(t.Context(), c.ID)) })
-		storetest.Eventually(t, "the second waits", func() bool { return o.waiting(t) == 2 })
+		storetest.Eventually(t, "the second waits", func() bool { return storetest.Waiting(t, o.Pool) == 2 })
 		must(t, tx.Rollback(t.Context()))
 		if err := <-first; err != nil {
 			t.Errorf("%s: the first failed: %v", test.name, err)

@@ -28,7 +28,7 @@ func TestNoKeysOfAnErasedAccount(t *testing.T) {
 	created := start(func() error { return ignore(o.CreateKey(t.Context(), o.account.ID, auth.Terms{Name: new("late")})) })
 	rotated := start(func() error { return ignore(o.RotateKey(t.Context(), other.ID, time.Hour, nil)) })
 	storetest.Eventually(t, "the three transactions wait for locks, or have ended", func() bool {
-		return o.waiting(t)+len(created)+len(rotated) >= 3
+		return storetest.Waiting(t, o.Pool)+len(created)+len(rotated) >= 3
 	})
 	must(t, tx.Rollback(t.Context()))
 	must(t, <-erased)

@@ -65,14 +65,6 @@ func hash(t *testing.T, key string) auth.Hash {
 	return h
 }
 
-// waiting returns how many statements wait for locks.
-func (o *office) waiting(t *testing.T) (n int) {
-	t.Helper()
-	must(t, o.Pool.QueryRow(t.Context(),
-		`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n))
-	return n
-}
-
 // start calls f in another goroutine.
 func start(f func() error) <-chan error {
 	done := make(chan error, 1)

@@ -331,7 +331,7 @@ func TestErasedWhileRecounted(t *testing.T) {
 		go func() { erased <- s.erase(tables) }()
 		if more {
 			storetest.Eventually(t, "the erasure has ended or waits", func() bool {
-				return len(erased) > 0 || s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`) > 0
+				return len(erased) > 0 || storetest.Waiting(t, s.plain) > 0
 			})
 			close(release)
 		}

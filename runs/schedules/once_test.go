@@ -87,7 +87,7 @@ func TestEvaluationLocks(t *testing.T) {
 		go func() { ended <- process.Evaluate(t.Context()) }()
 	}
 	storetest.Eventually(t, "the evaluations wait", func() bool {
-		return m.count(t, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`) == 2
+		return storetest.Waiting(t, m.pool) == 2
 	})
 	m.due(t, other.ID, time.Now().Add(-time.Minute).Truncate(time.Minute))
 	must(t, m.scheduler(t, m.pool).CarryOut(t.Context()))

@@ -58,6 +58,17 @@ func UntilWaitingLonger(t testing.TB, pool *pgxpool.Pool, lock string, than time
 	return pid
 }
 
+// Waiting returns how many statements of a test's database wait for locks on this server.
+func Waiting(t testing.TB, pool *pgxpool.Pool) (n int) {
+	t.Helper()
+	err := pool.QueryRow(t.Context(),
+		`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // SetLockTimeout sets how long statements wait for locks on the servers of a cluster that have the rows of accounts, in
 // sessions of which the first statement is executed later. A cluster does not pass on the lock_timeout of its sessions.
 // It does nothing on PostgreSQL.
