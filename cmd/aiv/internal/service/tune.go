@@ -6,8 +6,8 @@ import (
 )
 
 // Garbage collection trades memory for time: live memory is a few MiB, and requests allocate hundreds of MiB a second.
-// The bodies of settlements are much larger than requests of customers: with servePercent, collection takes a quarter
-// of the processor time of aiv dispatch.
+// The bodies of settlements are much larger than requests of customers: at 150 %, collection takes a quarter of the
+// processor time of aiv dispatch.
 const (
 	servePercent    = 200
 	dispatchPercent = 400
