@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"aiv/cmd/aiv/internal/engines/enginestest"
+	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -80,7 +81,7 @@ func TestEachEngineAnswers(t *testing.T) {
 			}
 		})
 	}
-	if tables := secretIn(t, pool, enginestest.Key); tables != nil {
+	if tables := storetest.TablesWith(t, pool, enginestest.Key); tables != nil {
 		t.Errorf("the database has the key in %v", tables)
 	}
 }
@@ -136,7 +137,7 @@ func TestEngineUnavailable(t *testing.T) {
 	if !strings.Contains(serve.get(t, "/v1/runs/"+run, key.Key).body, `"queued":6,"running":0,"completed":0,"failed":0`) {
 		t.Error(serve.get(t, "/v1/runs/"+run, key.Key).body)
 	}
-	if tables := secretIn(t, pool, wrong); tables != nil || strings.Contains(w.log.String(), wrong) || strings.Contains(w.log.String(), wrong[:4]+"***") {
+	if tables := storetest.TablesWith(t, pool, wrong); tables != nil || strings.Contains(w.log.String(), wrong) || strings.Contains(w.log.String(), wrong[:4]+"***") {
 		t.Errorf("the key is in %v or in the log", tables)
 	}
 

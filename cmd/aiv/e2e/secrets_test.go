@@ -4,8 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"aiv/store/storetest"
 )
 
 // TestNothingContainsARawKey looks for every key that was used, without its public prefix, in each row of each table,
@@ -30,28 +29,11 @@ func TestNothingContainsARawKey(t *testing.T) {
 	_, metrics := p.asAdmin(t, "GET", "/metrics", "")
 	for _, k := range keys {
 		secret := k[len("aiv_live_")+8:]
-		if tables := secretIn(t, pool, secret); tables != nil {
+		if tables := storetest.TablesWith(t, pool, secret); tables != nil {
 			t.Errorf("the database has a key in %v", tables)
 		}
 		if strings.Contains(p.log.String(), secret) || strings.Contains(metrics, secret) {
 			t.Error("the log or the metrics have a key")
 		}
 	}
-}
-
-// secretIn returns the tables that contain a text.
-func secretIn(t *testing.T, pool *pgxpool.Pool, secret string) (tables []string) {
-	t.Helper()
-	rows, err := pool.Query(t.Context(), `SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'`)
-	must(t, err)
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || len(names) < 20 {
-		t.Fatalf("found the tables %v, %v", names, err)
-	}
-	for _, name := range names {
-		if number(t, pool, `SELECT count(*) FROM `+name+` t WHERE t::text LIKE '%' || $1 || '%'`, secret) > 0 {
-			tables = append(tables, name)
-		}
-	}
-	return tables
 }
