@@ -181,8 +181,7 @@ func TestFaultHalfClosedClients(t *testing.T) {
 			conn.CloseWrite()
 		}
 	}
-	waitUntil(t, url, `
-		SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+	storetest.Eventually(t, "a statement waits for the lock", func() bool { return storetest.Waiting(t, pool) > 0 })
 	for i := 1; i < clients; i += 2 {
 		conns[i].SetLinger(0) // a reset, as by a process that crashed
 		conns[i].Close()
