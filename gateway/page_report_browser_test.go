@@ -13,11 +13,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"aiv/store/storetest"
 )
 
 // startDemo starts aiv demo, whose history the report shows.
 func startDemo(t *testing.T) (base, key string) {
 	t.Helper()
+	must(t, storetest.ReadSources(".."))
 	dir := t.TempDir()
 	program := filepath.Join(dir, "aiv")
 	if out, err := exec.Command("go", "build", "-o", program, "aiv/cmd/aiv").CombinedOutput(); err != nil {

@@ -3,6 +3,9 @@ package e2e
 import (
 	"os/exec"
 	"runtime"
+	"sync"
+
+	"aiv/store/storetest"
 )
 
 // starts are the commands that wait for starter.
@@ -18,8 +21,13 @@ func starter() {
 	}
 }
 
+var readSources = sync.OnceValue(func() error { return storetest.ReadSources("../../..") })
+
 // startCommand starts a command that does not outlive the tests, even when they are killed.
 func startCommand(cmd *exec.Cmd) error {
+	if err := readSources(); err != nil {
+		return err
+	}
 	endWithThread(cmd)
 	started := make(chan error)
 	starts <- func() { started <- cmd.Start() }
