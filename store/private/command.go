@@ -10,7 +10,7 @@ import (
 // server. owner is nil if that is the account of this process. On Linux the program is killed when the thread that
 // started it ends. Command is for tests that need a separate server.
 func Command(name string, args ...string) (cmd *exec.Cmd, owner *syscall.Credential, err error) {
-	found, err := installed()
+	binaries, err := installed()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -18,7 +18,7 @@ func Command(name string, args ...string) (cmd *exec.Cmd, owner *syscall.Credent
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd = serverCommand(job{Binaries: found.dir, RunAs: runAs}, name, args...)
+	cmd = serverCommand(job{Binaries: binaries, RunAs: runAs}, name, args...)
 	dieWithParent(cmd.SysProcAttr, syscall.SIGQUIT)
 	return cmd, cmd.SysProcAttr.Credential, nil
 }
@@ -34,4 +34,4 @@ func Unpack(archive, into string) error {
 }
 
 // installed finds the programs once, because that takes several processes.
-var installed = sync.OnceValues(func() (binaries, error) { return findBinaries(0) })
+var installed = sync.OnceValues(func() (string, error) { return findBinaries(0) })

@@ -25,7 +25,7 @@ func Ping(ctx context.Context, dir string) error {
 
 // WithServers returns a configuration that finds these servers only: folder to major version.
 func WithServers(config Config, servers map[string]int) Config {
-	config.find = func(major int) (binaries, error) {
+	config.find = func(major int) (string, error) {
 		var dirs []string
 		for dir := range servers {
 			dirs = append(dirs, dir)

@@ -30,8 +30,8 @@ type Config struct {
 	// Log, if not nil, receives the starts and failures of the server.
 	Log *slog.Logger
 
-	find func(major int) (binaries, error) // set by tests
-	self func() (string, error)            // path of the program that is the supervisor; set by tests
+	find func(major int) (dir string, err error) // set by tests
+	self func() (string, error)                  // path of the program that is the supervisor; set by tests
 }
 
 // Server is the use of a private server by this process. The server runs
@@ -39,14 +39,14 @@ type Config struct {
 type Server struct {
 	config Config
 	url    string
-	users  *os.File // holds the shared lock of a user
+	users  *os.File     // holds the shared lock of a user
+	gaveUp <-chan error // of the supervisor that this process started, see startSupervisor
 	stop   context.CancelFunc
 	done   chan struct{} // closed when watch has returned
 }
 
-// Start returns the private server of a folder when it accepts
-// connections. It creates and starts the server if necessary. Without server
-// binaries the error is a [*NoServerError].
+// Start returns the private server of a folder when it accepts connections. It creates and starts the server if
+// necessary.
 //
 // The program must call [RunSupervisorIfRequested] first.
 func Start(ctx context.Context, config Config) (*Server, error) {

@@ -36,7 +36,7 @@ func newJob(config Config) (job, error) {
 	if err != nil {
 		return job{}, err
 	}
-	found, err := config.find(major)
+	binaries, err := config.find(major)
 	if err != nil {
 		return job{}, err
 	}
@@ -45,7 +45,7 @@ func newJob(config Config) (job, error) {
 		return job{}, err
 	}
 	return job{
-		Dir: config.Dir, Binaries: found.dir, Ephemeral: config.Ephemeral, Archive: config.Archive, Settings: config.Settings, RunAs: runAs,
+		Dir: config.Dir, Binaries: binaries, Ephemeral: config.Ephemeral, Archive: config.Archive, Settings: config.Settings, RunAs: runAs,
 	}, nil
 }
 
