@@ -13,10 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// waitReady returns when the server accepts a connection. It starts a supervisor whenever there is none, and fails when
-// one that it started gives up.
+// waitReady returns when the server accepts a connection.
 func (p *Server) waitReady(ctx context.Context) error {
-	var gaveUp <-chan error
 	for {
 		url, fault := p.ping(ctx)
 		if fault == nil {
@@ -26,19 +24,8 @@ func (p *Server) waitReady(ctx context.Context) error {
 		if final, ok := errors.AsType[*pgconn.PgError](fault); ok && !passing(final) {
 			return fault
 		}
-		select {
-		case err := <-gaveUp:
-			if err != nil {
-				return err
-			}
-			gaveUp = nil // it was killed: start another
-		default:
-		}
-		if gaveUp == nil {
-			var err error
-			if gaveUp, err = p.startSupervisor(); err != nil {
-				return err
-			}
+		if _, err := p.ensureSupervisor(); err != nil {
+			return err
 		}
 		if err := pause(ctx, 10*time.Millisecond); err != nil {
 			return fmt.Errorf("%w; last attempt: %w", err, fault)
@@ -91,27 +78,34 @@ func passing(e *pgconn.PgError) bool {
 func (p *Server) watch(ctx context.Context) {
 	defer close(p.done)
 	const often, rarely = time.Second, 30 * time.Second
-	var gaveUp <-chan error
 	for interval := often; pause(ctx, interval) == nil; {
-		var err error
-		select {
-		case err = <-gaveUp:
-			gaveUp = nil
-		default:
-		}
-		runs := gaveUp != nil
-		if !runs && err == nil {
-			if gaveUp, err = p.startSupervisor(); gaveUp != nil {
-				p.config.Log.Warn("private PostgreSQL had stopped; starting it again", "dir", p.config.Dir)
-			}
-			runs = gaveUp == nil // without an error, another process has started it
-		}
+		started, err := p.ensureSupervisor()
 		switch {
 		case err != nil:
 			p.config.Log.Error("private PostgreSQL does not start", "dir", p.config.Dir, "error", err)
 			interval = min(2*interval, rarely)
-		case runs:
+		case started:
+			p.config.Log.Warn("private PostgreSQL had stopped; starting it again", "dir", p.config.Dir)
+		default:
 			interval = often
 		}
 	}
+}
+
+// ensureSupervisor starts a supervisor if there is none. It returns an error if the last one that this process started
+// has given up since.
+func (p *Server) ensureSupervisor() (started bool, err error) {
+	select {
+	case err := <-p.gaveUp:
+		p.gaveUp = nil
+		if err != nil {
+			return false, err
+		}
+	default:
+	}
+	if p.gaveUp != nil {
+		return false, nil
+	}
+	p.gaveUp, err = p.startSupervisor()
+	return p.gaveUp != nil, err
 }
