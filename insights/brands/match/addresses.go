@@ -62,7 +62,7 @@ const (
 var addressBytes = func() (table [utf8.RuneSelf]uint8) {
 	for c := range rune(utf8.RuneSelf) {
 		table[c] = visibleByte
-		if !is(c, asciiPunct&^asciiLabel) && !isSpace(c) {
+		if (!is(c, asciiPunct) || is(c, asciiLabel)) && !isSpace(c) {
 			table[c] |= afterDot
 		}
 	}
