@@ -2,6 +2,7 @@ package visibility_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,6 +30,27 @@ func TestTooManyRows(t *testing.T) {
 		if !errors.Is(err, tt.want) || err == nil && len(m.Rows) != 10_000 {
 			t.Errorf("%d days of %d brands: %v", tt.days, tt.brands, err)
 		}
+	}
+}
+
+// TestDayThatATimeZoneSkips: a day without an instant is no bucket.
+func TestDayThatATimeZoneSkips(t *testing.T) {
+	t.Parallel()
+	s, _ := newRunningSite(t, 1)
+	s.createBrand(t, s.account, brands.Own, "Kovalt")
+	apia := zone("Pacific/Apia")
+	q := &visibility.Query{Zone: apia, GroupBy: []visibility.Dimension{visibility.ByDay}}
+	q.From, q.To = new(time.Date(2011, 12, 29, 0, 0, 0, 0, apia)), new(time.Date(2012, 1, 1, 0, 0, 0, 0, apia))
+	m, err := visibility.ReadMetrics(t.Context(), s.pool, s.account, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var days []string
+	for _, row := range m.Rows {
+		days = append(days, row.Group[0])
+	}
+	if want := []string{"2011-12-29", "2011-12-31"}; !slices.Equal(days, want) {
+		t.Errorf("got %v, want %v", days, want)
 	}
 }
 

@@ -61,10 +61,16 @@ const maxMoved = 20
 // A measured is a question as it was measured. Sides are compared where they have the same.
 type measured struct{ question, model, country, language, measured string }
 
-// A side collects the ok answers of one side, by what was measured and by the served model; "" is unknown.
+// A served is the model that answered, if the worker reported it: a text that may be empty.
+type served struct {
+	model string
+	known bool
+}
+
+// A side collects the ok answers of one side, by what was measured and by the served model.
 type side struct {
 	grouping *grouping // for the brands and the filter
-	found    map[measured]map[string]*sideSum
+	found    map[measured]map[served]*sideSum
 }
 
 // A sideSum sums ok answers.
@@ -73,7 +79,7 @@ type sideSum struct {
 	brands    []brandSum
 }
 
-func newSide(g *grouping) *side { return &side{g, make(map[measured]map[string]*sideSum)} }
+func newSide(g *grouping) *side { return &side{g, make(map[measured]map[served]*sideSum)} }
 
 // add adds the ok answers of a cell of a run.
 func (s *side) add(r *run, c *cell) {
@@ -81,17 +87,17 @@ func (s *side) add(r *run, c *cell) {
 		return
 	}
 	key := measured{r.questions[int(c.no)%len(r.questions)], r.models[int(c.no)/len(r.questions)], r.country, r.language, r.measured}
-	served := ""
+	var by served
 	if c.version != nil {
-		served = servedModel(*c.version)
+		by = served{servedModel(*c.version), true}
 	}
 	if s.found[key] == nil {
-		s.found[key] = make(map[string]*sideSum)
+		s.found[key] = make(map[served]*sideSum)
 	}
-	sum := s.found[key][served]
+	sum := s.found[key][by]
 	if sum == nil {
 		sum = &sideSum{brands: make([]brandSum, len(s.grouping.brands))}
-		s.found[key][served] = sum
+		s.found[key][by] = sum
 	}
 	sum.ok += c.ok
 	sum.known += c.known
@@ -107,7 +113,7 @@ func (s *side) add(r *run, c *cell) {
 func servedModel(version string) string {
 	for _, length := range []int{len("-2026-03-05"), len("-20260305")} {
 		at := len(version) - length
-		if at <= 0 || version[at] != '-' && version[at] != '@' {
+		if at < 0 || version[at] != '-' && version[at] != '@' {
 			continue
 		}
 		if isDate(version[at+1:]) {
@@ -139,14 +145,14 @@ func (s *side) basket(other *side) (map[string][]*sideSum, Side) {
 	var of Side
 	chosen := make(map[string][]*sideSum) // by question
 	for key, versions := range s.found {
-		for served, sum := range versions {
+		for by, sum := range versions {
 			n := int64(sum.ok)
 			switch {
 			case other.found[key] == nil:
 				of.LeftOut.NotMeasured += n
-			case served == "":
+			case !by.known:
 				of.LeftOut.ModelUnknown += n
-			case other.found[key][served] == nil:
+			case other.found[key][by] == nil:
 				of.LeftOut.ModelChanged += n
 			default:
 				of.Compared += n

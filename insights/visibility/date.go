@@ -39,6 +39,12 @@ func (d date) next(by Dimension) date {
 	return d + 1
 }
 
+// isIn reports whether a time zone has the day. A zone that moves over the date line skips one.
+func (d date) isIn(zone *time.Location) bool {
+	y, m, day := d.utc().Date()
+	return dateOf(StartOfDay(y, m, day, zone)) == d
+}
+
 // StartOfDay returns the first instant of a day in a time zone: usually midnight, but some zones skip it, and in some
 // it comes twice.
 func StartOfDay(year int, month time.Month, day int, zone *time.Location) time.Time {

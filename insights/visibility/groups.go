@@ -279,6 +279,9 @@ func (g *grouping) fill(at int) error {
 	}
 	for key := range others {
 		for key[at].date = first; key[at].date <= last; key[at].date = key[at].date.next(by) {
+			if by == ByDay && !key[at].date.isIn(g.query.Zone) {
+				continue
+			}
 			if _, err := g.group(key); err != nil {
 				return err
 			}

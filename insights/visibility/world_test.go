@@ -89,7 +89,7 @@ var (
 		"https://pelmo.it/?id=7", "https://en.wikipedia.org/wiki/CRM", "not a url", "ftp://kovalt.com/", "https://[2001:db8::1]/x",
 		"https://vertexaisearch.cloud.google.com/grounding-api-redirect/abc", "https://www.google.com/url?url=https%3A%2F%2Fpelmo.it%2Fnews"}
 	titles    = []string{"Kovalt", "halden.de", "A title", ""}
-	versions  = []string{"m-5", "m-5-2026-02-11", "m-5@20260301", "m-5-2026-13-01", "z"}
+	versions  = []string{"m-5", "m-5-2026-02-11", "m-5@20260301", "m-5-2026-13-01", "z", "", "-20260301", "@2026-03-01"}
 	topics    = []string{"crm", "prices"}
 	tags      = []string{"a", "b", "c"}
 	countries = []string{"IT", "DE"}
