@@ -50,8 +50,9 @@ type brandBody struct {
 }
 
 // readBrandBody reads the members of a brand that a client sets. What is wrong with its texts is reported with what is
-// wrong with their types.
-func readBrandBody(x *exchange, r *http.Request, members brandMembers) (*brandBody, error) {
+// wrong with their types. Which names a brand may have depends on its match_case: matchCase, if not nil, returns that of
+// the brand which the body changes. It is called only for a body with faults; of others, brands.Update checks the names.
+func readBrandBody(x *exchange, r *http.Request, members brandMembers, matchCase func() bool) (*brandBody, error) {
 	if err := x.params.Only(); err != nil {
 		return nil, err
 	}
@@ -79,11 +80,16 @@ func readBrandBody(x *exchange, r *http.Request, members brandMembers) (*brandBo
 			b.checkID(name)
 		}
 	}
-	b.addFaults(&f, b.Check())
-	if len(f) > 0 {
-		return nil, invalidBrand(f)
+	faults := b.Check()
+	if len(f)+len(faults) == 0 {
+		return b, nil
 	}
-	return b, nil
+	if b.MatchCase == nil && matchCase != nil {
+		b.MatchCase = new(matchCase())
+		faults = b.Check()
+	}
+	b.addFaults(&f, faults)
+	return nil, invalidBrand(f)
 }
 
 // word reads an optional member that is one of some words.

@@ -44,17 +44,7 @@ func (g *Gateway) readBrand(x *exchange, r *http.Request) error {
 	if err := x.params.Only(); err != nil {
 		return err
 	}
-	id, err := brandID(r)
-	if err != nil {
-		return err
-	}
-	var b *brands.Brand
-	err = g.inReads(x, r, func(ctx context.Context) error {
-		return g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) (err error) {
-			b, err = brands.Get(ctx, db, x.credential().AccountID, id)
-			return err
-		})
-	})
+	b, err := g.getBrand(x, r)
 	if err != nil {
 		return err
 	}
@@ -62,8 +52,23 @@ func (g *Gateway) readBrand(x *exchange, r *http.Request) error {
 	return nil
 }
 
+// getBrand reads the brand in the path.
+func (g *Gateway) getBrand(x *exchange, r *http.Request) (b *brands.Brand, err error) {
+	id, err := brandID(r)
+	if err != nil {
+		return nil, err
+	}
+	err = g.inReads(x, r, func(ctx context.Context) error {
+		return g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) (err error) {
+			b, err = brands.Get(ctx, db, x.credential().AccountID, id)
+			return err
+		})
+	})
+	return b, err
+}
+
 func (g *Gateway) createBrand(x *exchange, r *http.Request) error {
-	body, err := readBrandBody(x, r, newBrandMembers)
+	body, err := readBrandBody(x, r, newBrandMembers, nil)
 	if err != nil {
 		return err
 	}
@@ -78,7 +83,10 @@ func (g *Gateway) createBrand(x *exchange, r *http.Request) error {
 }
 
 func (g *Gateway) changeBrand(x *exchange, r *http.Request) error {
-	body, err := readBrandBody(x, r, brandChangeMembers)
+	body, err := readBrandBody(x, r, brandChangeMembers, func() bool {
+		b, err := g.getBrand(x, r)
+		return err != nil || b.MatchCase // a brand that cannot be read: the faults that any brand has
+	})
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func newPreviewDocument(account store.ID, p *visibility.Preview) previewDocument
 
 // previewBrand changes nothing, and is bounded as other reads of the measurement are.
 func (g *Gateway) previewBrand(x *exchange, r *http.Request) error {
-	body, err := readBrandBody(x, r, brandDraftMembers)
+	body, err := readBrandBody(x, r, brandDraftMembers, nil)
 	if err != nil {
 		return err
 	}
