@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,23 +23,23 @@ func findBinaries(major int) (string, error) {
 }
 
 func choose(major int, dirs []string, majorOf func(dir string) int) (string, error) {
-	var others []int
+	var others []string
 	for _, dir := range dirs {
 		switch found := majorOf(dir); {
 		case found == 0:
 		case found == major || major == 0 && found >= minMajor:
 			return dir, nil
 		default:
-			others = append(others, found)
+			others = append(others, strconv.Itoa(found))
 		}
 	}
 	missing := fmt.Sprintf("no PostgreSQL server of version %d or newer is installed", minMajor)
 	if major != 0 {
 		missing = fmt.Sprintf("the data was made by PostgreSQL %d, and no server of that version is installed", major)
 	}
-	slices.Sort(others)
-	for i, found := range slices.Compact(others) {
-		missing += []string{", only ", " and "}[min(i, 1)] + strconv.Itoa(found)
+	slices.SortFunc(others, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
+	if others = slices.Compact(others); len(others) > 0 {
+		missing += ", only " + strings.Join(others, " and ")
 	}
 	install := "install it"
 	if command := installHint(major); command != "" {
@@ -62,7 +60,9 @@ func candidates() []string {
 			}
 		}
 	}
-	dirs = append(dirs, output("pg_config", "--bindir"))
+	if dir := output("pg_config", "--bindir"); dir != "" {
+		dirs = append(dirs, dir)
+	}
 	for _, pattern := range []string{
 		"/usr/lib/postgresql/*/bin", // Debian, Ubuntu
 		"/usr/pgsql-*/bin",          // PostgreSQL's own packages for Red Hat
@@ -83,7 +83,7 @@ func candidates() []string {
 
 // majorOf returns the version of the server in a folder, 0 if there is none.
 func majorOf(dir string) int {
-	if _, err := exec.LookPath(filepath.Join(dir, "initdb")); dir == "" || err != nil {
+	if _, err := exec.LookPath(filepath.Join(dir, "initdb")); err != nil {
 		return 0
 	}
 	_, version, _ := strings.Cut(output(filepath.Join(dir, "postgres"), "--version"), "(PostgreSQL)")
@@ -107,49 +107,4 @@ func output(name string, args ...string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(text))
-}
-
-// installers are the commands that install a server, by the ID in os-release(5). The distributions that are derived from
-// these have their IDs in ID_LIKE. VERSION is the major version.
-var installers = map[string]string{
-	"debian": "apt-get install postgresql-VERSION",
-	"fedora": "dnf install postgresqlVERSION-server",
-	"alpine": "apk add postgresqlVERSION",
-	"arch":   "pacman -S postgresql",
-	"suse":   "zypper install postgresqlVERSION-server",
-}
-
-// installHint returns the command that installs a PostgreSQL server of a major version or, for 0, of the platform's
-// default version. It is empty on unknown platforms.
-func installHint(major int) string {
-	release, _ := os.ReadFile("/etc/os-release") // an error: unknown distribution
-	return installCommand(runtime.GOOS, string(release), major, os.Geteuid() == 0)
-}
-
-// systemIDs matches the ID of a distribution, and the list ID_LIKE.
-var systemIDs = regexp.MustCompile(`(?m)^ID(?:_LIKE)?=["']?([^"'\n]*)`)
-
-func installCommand(goos, release string, major int, root bool) string {
-	if goos == "darwin" {
-		if major == 0 {
-			major = 17 // Homebrew has no package without a version
-		}
-		return "brew install postgresql@" + strconv.Itoa(major)
-	}
-	version := strings.NewReplacer("VERSION", strconv.Itoa(major))
-	if major == 0 {
-		version = strings.NewReplacer("-VERSION", "", "VERSION", "")
-	}
-	sudo := "sudo "
-	if root {
-		sudo = ""
-	}
-	for _, ids := range systemIDs.FindAllStringSubmatch(release, -1) {
-		for id := range strings.FieldsSeq(ids[1]) {
-			if command, ok := installers[id]; ok {
-				return sudo + version.Replace(command)
-			}
-		}
-	}
-	return ""
 }

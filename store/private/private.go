@@ -40,7 +40,7 @@ type Server struct {
 	config Config
 	url    string
 	users  *os.File     // holds the shared lock of a user
-	gaveUp <-chan error // of the supervisor that this process started, see startSupervisor
+	gaveUp <-chan error // of the supervisor that this process started; used by Start, then only by watch
 	stop   context.CancelFunc
 	done   chan struct{} // closed when watch has returned
 }

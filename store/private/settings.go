@@ -1,16 +1,18 @@
 package private
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
 func dataDir(dir string) string      { return filepath.Join(dir, "pg") }
 func serverLogDir(dir string) string { return filepath.Join(dir, "log") }
 
-// serverArgs returns the command line with all settings; the last value of a setting counts. The files in the data
+// serverArgs returns the command line with all settings; a later value overrides an earlier one. The files in the data
 // folder stay as initdb wrote them, so that a newer aiv can change a setting.
 func serverArgs(j job, socket string) []string {
 	settings := []string{
@@ -28,8 +30,8 @@ func serverArgs(j job, socket string) []string {
 	if j.Ephemeral {
 		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
 	}
-	for name, value := range j.Settings {
-		settings = append(settings, name+"="+value)
+	for _, name := range slices.Sorted(maps.Keys(j.Settings)) {
+		settings = append(settings, name+"="+j.Settings[name])
 	}
 	// Authentication by trust is safe because only the server's account can enter the socket's folder.
 	settings = append(settings, "listen_addresses=", "port="+socketPort, `unix_socket_directories="`+socket+`"`,
