@@ -62,7 +62,8 @@ func loadReport(p *tab, key string) {
 }
 
 // everyFigure is true when no figure of the report waits for a response.
-const everyFigure = `[...document.querySelectorAll("section[data-state]")].every((s) => s.dataset.state !== "idle" && s.dataset.state !== "loading")`
+const everyFigure = `document.querySelector("section[data-state]") &&
+	!document.querySelector('section[data-state="idle"], section[data-state="loading"]')`
 
 // record makes the page keep its responses, by address.
 const record = `(() => {
@@ -175,7 +176,7 @@ func TestReportInABrowser(t *testing.T) {
 			p.tabTo(id)
 		}
 		p.press("Enter")
-		p.until(everyFigure)
+		p.until(everyFigure + ` && document.getElementById("sources").dataset.state === "ready"`)
 		for _, next := range []string{"#by-model summary", "#over-time summary", "#share summary", "#gap"} {
 			p.tabTo(next)
 		}
@@ -242,7 +243,7 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 		"key The key is not valid. 1 idle")
 
 	start(`(a) => a.startsWith("/v1/sources") ? json(` + problem + `, 400) : null`)
-	p.until(everyFigure)
+	p.until(everyFigure + ` && document.getElementById("sources").dataset.state === "problem" && document.getElementById("alerts").dataset.state === "ready"`)
 	p.shows("a problem", state("sources"), "problem: Bad. No. from: must differ. internal_error req_1")
 	p.shows("the link of a problem", `document.querySelector("#sources .state a").getAttribute("href")`,
 		"/external-api-v1/docs#internal_error")
@@ -267,13 +268,13 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 
 	const none = `answers: { ok: 0, empty: 0, truncated: 0, failed: 0, canceled: 0, pending: 0, recounting: 0, frozen: 0 }, questions: 0, runs: 0, models: [], complete: true, as_of: "2026-03-02T09:30:15.000000Z"`
 	start(`(a) => a.startsWith("/v1/metrics") ? json({ ` + none + `, data: [] }) : null`)
-	p.until(everyFigure)
+	p.until(everyFigure + ` && document.getElementById("share").dataset.state === "empty" && document.getElementById("over-time").dataset.state === "empty"`)
 	p.shows("no brands", state("brands"),
 		"empty: The account has no brands. Create one with POST /v1/brands; stored answers are recounted.")
 	p.shows("no brands", state("share"), "empty: The account has no brands.")
 
 	start(`async (a) => a.startsWith("/v1/metrics?") ? json({ ` + none + `, data: [{ group: {}, brand_id: "brand_1", brand_name: "B", kind: "own", mentions: 0, mention_rate: { value: null, count: 0, of: 0 } }] }) : null`)
-	p.until(everyFigure)
+	p.until(everyFigure + ` && document.getElementById("share").dataset.state === "empty" && document.getElementById("brands").dataset.state === "empty"`)
 	p.shows("no answers", state("by-model"), "empty: No answers in this period.")
 
 	// A model whose answers all failed has a group without values.

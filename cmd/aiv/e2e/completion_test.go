@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"testing"
@@ -21,12 +22,13 @@ COMP_WORDS=(aiv catalog import '') COMP_CWORD=3; _aiv; echo "${#COMPREPLY[@]}"
 `
 	cmd := exec.Command("bash", "-c", script)
 	cmd.Env = append(os.Environ(), "PROGRAM="+binary)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := runCommand(cmd); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
 	}
 	const want = "complete -o default -F _aiv aiv\nrotate\n9 -account\n0\n"
-	if diff := cmp.Diff(want, string(out)); diff != "" {
+	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
