@@ -51,7 +51,7 @@ type brandBody struct {
 
 // readBrandBody reads the members of a brand that a client sets. What is wrong with its texts is reported with what is
 // wrong with their types. Which names a brand may have depends on its match_case: matchCase, if not nil, returns that of
-// the brand which the body changes. It is called only for a body with faults; of others, brands.Update checks the names.
+// the stored brand. It is called only if a body with names has faults; otherwise brands.Update checks the names.
 func readBrandBody(x *exchange, r *http.Request, members brandMembers, matchCase func() bool) (*brandBody, error) {
 	if err := x.params.Only(); err != nil {
 		return nil, err
@@ -80,11 +80,13 @@ func readBrandBody(x *exchange, r *http.Request, members brandMembers, matchCase
 			b.checkID(name)
 		}
 	}
-	faults := b.Check()
+	checked := b.Change // b keeps the domains as they were sent: their saved forms may have faults of their own
+	faults := checked.Check()
 	if len(f)+len(faults) == 0 {
+		b.Change = checked
 		return b, nil
 	}
-	if b.MatchCase == nil && matchCase != nil {
+	if hasNames := b.Name != nil || b.Aliases != nil || b.Exclude != nil; hasNames && b.MatchCase == nil && matchCase != nil {
 		b.MatchCase = new(matchCase())
 		faults = b.Check()
 	}

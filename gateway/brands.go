@@ -85,7 +85,7 @@ func (g *Gateway) createBrand(x *exchange, r *http.Request) error {
 func (g *Gateway) changeBrand(x *exchange, r *http.Request) error {
 	body, err := readBrandBody(x, r, brandChangeMembers, func() bool {
 		b, err := g.getBrand(x, r)
-		return err != nil || b.MatchCase // a brand that cannot be read: the faults that any brand has
+		return err != nil || b.MatchCase // a brand that cannot be read: only faults that do not depend on match_case
 	})
 	if err != nil {
 		return err
