@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -67,15 +68,23 @@ func textFilter[F any](name string, at func(*F) *string) filter[F] {
 // timeFilter accepts a time of RFC 3339.
 func timeFilter[F any](name string, at func(*F) **time.Time) filter[F] {
 	return filter[F]{name, "an RFC 3339 time, such as 2026-01-31T00:00:00Z", func(f *F, v string) bool {
-		t, err := store.ParseTime(v)
-		// PostgreSQL stores microseconds. "From" includes the time and "to" excludes it, so rounding up keeps both
-		// exact.
-		if rest := t.Nanosecond() % 1000; rest > 0 {
-			t = t.Add(time.Duration(1000 - rest))
-		}
+		t, err := parseBound(v)
 		*at(f) = &t
 		return err == nil
 	}}
+}
+
+// parseBound reads an RFC 3339 time that bounds stored times. PostgreSQL stores microseconds: "from" includes the time and
+// "to" excludes it, so rounding up keeps both exact.
+func parseBound(v string) (time.Time, error) {
+	t, err := store.ParseTime(v)
+	if rest := t.Nanosecond() % 1000; rest > 0 {
+		t = t.Add(time.Duration(1000 - rest))
+	}
+	if err == nil && t.UTC().Year() > 9999 {
+		err = errors.New("the time rounds up to the year 10000")
+	}
+	return t, err
 }
 
 // idsFilter accepts a comma-separated list of ids, at most maxLimit. Repeated and malformed ids are left out, as

@@ -7,7 +7,6 @@ import (
 	"aiv/gateway/problem"
 	"aiv/insights/visibility"
 	"aiv/runs/schedules"
-	"aiv/store"
 )
 
 // A window is a time zone and times that are dates in it, or RFC 3339.
@@ -46,20 +45,14 @@ func momentFilter[F any](name string, at func(*F) *window) filter[F] {
 
 // moment reads a date in a time zone, which is its first instant, or a time.
 func moment(v string, zone *time.Location) (time.Time, error) {
-	var t time.Time
-	day, err := time.Parse(time.DateOnly, v)
-	if err == nil {
-		t = visibility.StartOfDay(day.Year(), day.Month(), day.Day(), zone)
-	} else if t, err = store.ParseTime(v); err != nil {
+	if day, err := time.Parse(time.DateOnly, v); err == nil {
+		t := visibility.StartOfDay(day.Year(), day.Month(), day.Day(), zone)
+		if year := t.UTC().Year(); year < 1 || year > 9999 {
+			err = fmt.Errorf("%s does not begin in the years from 1 to 9999", v)
+		}
 		return t, err
 	}
-	if rest := t.Nanosecond() % 1000; rest > 0 { // see timeFilter
-		t = t.Add(time.Duration(1000 - rest))
-	}
-	if year := t.UTC().Year(); year < 1 || year > 9999 {
-		return t, fmt.Errorf("%s is not in the years from 1 to 9999", v)
-	}
-	return t, nil
+	return parseBound(v)
 }
 
 // at returns the time of a parameter, or nil if it was not given or is not valid.
