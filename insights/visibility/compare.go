@@ -61,7 +61,7 @@ const maxMoved = 20
 // A measured is a question as it was measured. Sides are compared where they have the same.
 type measured struct{ question, model, country, language, measured string }
 
-// A served is the model that answered, if the worker reported it: a text that may be empty.
+// A served is the reported version of a model, without its date. It may be empty; known is false if none was reported.
 type served struct {
 	model string
 	known bool

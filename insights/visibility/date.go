@@ -39,8 +39,8 @@ func (d date) next(by Dimension) date {
 	return d + 1
 }
 
-// isIn reports whether a time zone has the day. A zone that moves over the date line skips one.
-func (d date) isIn(zone *time.Location) bool {
+// existsIn reports whether a time zone has the day. A zone that crosses the date line may skip one.
+func (d date) existsIn(zone *time.Location) bool {
 	y, m, day := d.utc().Date()
 	return dateOf(StartOfDay(y, m, day, zone)) == d
 }

@@ -386,7 +386,7 @@ func servedModels(ok []*wroteJob) (list []string) {
 // datedVersion matches the version of a model that ends with a date.
 var datedVersion = regexp.MustCompile(`^(?s)(.*)[-@](20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])|20\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))$`)
 
-// served returns the served model of an answer, "" if it is not known.
+// served returns the served model of an answer that reported one, else "".
 func (j *wroteJob) served() string {
 	if j.version == nil {
 		return ""

@@ -277,11 +277,12 @@ func (g *grouping) fill(at int) error {
 	if len(g.by) == 1 {
 		others[groupKey{}] = true
 	}
-	for key := range others {
-		for key[at].date = first; key[at].date <= last; key[at].date = key[at].date.next(by) {
-			if by == ByDay && !key[at].date.isIn(g.query.Zone) {
-				continue
-			}
+	for date := first; date <= last && len(others) > 0; date = date.next(by) {
+		if by == ByDay && !date.existsIn(g.query.Zone) {
+			continue
+		}
+		for key := range others {
+			key[at].date = date
 			if _, err := g.group(key); err != nil {
 				return err
 			}
