@@ -60,6 +60,7 @@ func (s *Schema) check(v *strictjson.Value, at *request.Location, f *problem.Fau
 	switch {
 	case v.Kind != want.kind:
 		f.Add(at.String(), "must be "+want.name+", not "+v.Describe())
+		return // with the items of an array, for which a scalar type has no schema
 	case s.Type == "integer" && strings.ContainsAny(v.Text, ".eE"):
 		f.Add(at.String(), "must be an integer")
 	}

@@ -48,8 +48,8 @@ func (s *Server) Answer(v *strictjson.Value, c *Client) Response {
 	if err != nil {
 		return err.response(m.id)
 	}
-	if m.method == "" || m.id == nil {
-		return Response{Status: http.StatusAccepted} // a response or a notification
+	if m.isResponse || m.id == nil {
+		return Response{Status: http.StatusAccepted} // nothing is executed for a response or a notification
 	}
 	modern, err := m.isModern(c.Header)
 	if err != nil {

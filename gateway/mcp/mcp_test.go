@@ -23,6 +23,8 @@ func FuzzAnswer(f *testing.F) {
 		`{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{` + meta + `}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_runs","arguments":{"status":["queued",1],"limit":null,"x":1},` + meta + `}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_run","arguments":{"model_ids":[[],{}],"repetitions":1e3}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_runs","arguments":{"limit":[1]}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":""}`, `{"jsonrpc":"2.0","method":""}`,
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`,
 	} {
 		f.Add(body, "2026-07-28", "tools/list", "")
@@ -97,6 +99,52 @@ func TestArgumentsBecomeParameters(t *testing.T) {
 	}
 	if diff := cmp.Diff("status=queued%2Cfailed&mentioned=true&limit=10&cursor=c", a.Parameters(tool).Encode()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestArrayForAScalar: an array where a tool takes a scalar is one fault, whatever is in it.
+func TestArrayForAScalar(t *testing.T) {
+	for _, tool := range tools {
+		for _, arg := range tool.Arguments {
+			scalar := &arg.Schema
+			at, value := At+"/"+arg.Name, `[[1]]`
+			if arg.Type == "array" {
+				scalar, at, value = arg.Items, at+"/0", `[[[1]]]`
+			}
+			v, err := strictjson.Parse(`{"`+arg.Name+`":`+value+`}`, limits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			faults := slices.DeleteFunc(tool.read(&v).Faults, func(f problem.Fault) bool { return f.Detail == "is required" })
+			want := problem.Faults{{Pointer: at, Detail: "must be " + kinds[scalar.Type].name + ", not an array"}}
+			if diff := cmp.Diff(want, faults); diff != "" {
+				t.Errorf("%s %s %s: (-want +got)\n%s", tool.Name, arg.Name, value, diff)
+			}
+		}
+	}
+}
+
+// TestEmptyMethod: an empty method is a method that the server does not have.
+func TestEmptyMethod(t *testing.T) {
+	modern := `,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	for _, c := range []struct {
+		body, header string
+		status       int
+		contains     string
+	}{
+		{`{"jsonrpc":"2.0","id":1,"method":""}`, "2025-11-25", http.StatusOK, `"code":-32601`},
+		{`{"jsonrpc":"2.0","id":1,"method":""` + modern, "2026-07-28", http.StatusNotFound, `"code":-32601`},
+		{`{"jsonrpc":"2.0","method":""}`, "2025-11-25", http.StatusAccepted, ""},
+	} {
+		v, err := strictjson.Parse(c.body, limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := http.Header{"Mcp-Protocol-Version": {c.header}, "Mcp-Method": {""}}
+		r := NewServer("v1").Answer(&v, &Client{Header: h})
+		if r.Status != c.status || !strings.Contains(string(r.Body), c.contains) || (len(r.Body) > 0) != (c.contains != "") {
+			t.Errorf("%s: status %d, %s", c.body, r.Status, r.Body)
+		}
 	}
 }
 

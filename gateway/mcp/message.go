@@ -8,11 +8,12 @@ import (
 	"aiv/store/strictjson"
 )
 
-// A message is a request, a notification (without an id) or a response (without a method) of JSON-RPC 2.0.
+// A message is a request, a notification (a request without an id) or a response of JSON-RPC 2.0.
 type message struct {
-	id     []byte // JSON; nil: none
-	method string
-	params *strictjson.Value // nil: none
+	id         []byte // JSON; nil: none
+	isResponse bool
+	method     string            // may be ""
+	params     *strictjson.Value // nil: none
 }
 
 // readMessage reads a message. With an error, it returns the id if that is valid.
@@ -36,8 +37,9 @@ func readMessage(v *strictjson.Value) (m message, err *Error) {
 	method := v.Member("method")
 	switch {
 	case method == nil && (v.Member("result") != nil || v.Member("error") != nil):
+		m.isResponse = true
 		return m, nil
-	case method == nil || method.Kind != strictjson.KindString || method.Text == "":
+	case method == nil || method.Kind != strictjson.KindString:
 		return m, invalidMessage("The member method must be a string.")
 	}
 	m.method, m.params = method.Text, v.Member("params")
