@@ -365,19 +365,17 @@ CREATE TABLE job_queue (
 
 CREATE INDEX job_queue_oldest ON job_queue (provider_code, account_id, run_created_at, run_id, model_no);
 
--- The accounts that have jobs to hand out at a provider. turn orders them in claims that list this provider, any_turn, the same
--- in all rows of an account, in claims of all providers. In each order the lowest comes first; a claim that serves an account
--- gives it the highest.
+-- The accounts that have jobs to hand out at a provider. The lowest turn comes first; a claim that serves an account gives it the
+-- highest turns at all providers that the claim accepts.
 CREATE TABLE job_turns (
   account_id    uuid NOT NULL,
   provider_code text COLLATE "C" NOT NULL,
   turn          bigint NOT NULL,
-  any_turn      bigint NOT NULL,
+  any_turn      bigint NOT NULL DEFAULT 0, -- only older binaries use it
   PRIMARY KEY (account_id, provider_code)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 CREATE INDEX job_turns_next ON job_turns (provider_code, turn, account_id);
-CREATE INDEX job_turns_next_of_any ON job_turns (provider_code, any_turn, account_id);
 
 -- Jobs between their first claim and their end. A row covers the jobs ordinal to last_ordinal of one model, which were claimed
 -- together and have had the same state since.

@@ -44,7 +44,7 @@ WITH given AS (SELECT $1::uuid AS account_id, now() - make_interval(days => $2) 
 ), attempt AS (
   INSERT INTO job_attempts (account_id, run_id, ordinal, attempt, outcome) SELECT account_id, id, 1, 1, 'retry' FROM run WHERE status = 'completed'
 ), turn AS (
-  INSERT INTO job_turns (account_id, provider_code, turn, any_turn) SELECT account_id, 'p', 1, 1 FROM given
+  INSERT INTO job_turns (account_id, provider_code, turn) SELECT account_id, 'p', 1 FROM given
 ), usage AS (
   INSERT INTO usage_records (account_id, run_id, credential_id, jobs, measurement_type, methodology_version, created_at)
   SELECT account_id, id, credential_id, total_jobs, measurement_type, methodology_version, created_at FROM run

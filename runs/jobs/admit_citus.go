@@ -126,30 +126,10 @@ func (a *admitted) insert(ctx context.Context, conn *pgx.Conn, turn int64) error
 	if e := &a.ended; len(e.runs) > 0 {
 		b.Queue(citusEndJobs, e.accounts, e.runs, e.ordinals, e.attempts, e.started, e.finished)
 	}
-	anyTurns := make(map[store.ID]int64)
-	if len(a.turns.accounts) > 0 {
-		b.Queue(citusLatestTurns, a.turns.accounts).Query(func(rows pgx.Rows) error {
-			var account store.ID
-			var latest int64
-			_, err := pgx.ForEachRow(rows, []any{&account, &latest}, func() error {
-				anyTurns[account] = latest
-				return nil
-			})
-			return err
-		})
+	if t := &a.turns; len(t.accounts) > 0 {
+		b.Queue(citusAddTurns, t.accounts, t.providers, turn)
 	}
-	if err := conn.SendBatch(ctx, &b).Close(); err != nil || len(a.turns.accounts) == 0 {
-		return err
-	}
-	latest := make([]int64, len(a.turns.accounts))
-	for i, account := range a.turns.accounts {
-		latest[i] = turn
-		if n, ok := anyTurns[account]; ok {
-			latest[i] = n
-		}
-	}
-	_, err := conn.Exec(ctx, citusAddTurns, a.turns.accounts, a.turns.providers, turn, latest)
-	return err
+	return conn.SendBatch(ctx, &b).Close()
 }
 
 // queueRows are rows of job_queue.

@@ -12,22 +12,21 @@ import (
 // In each claim the accounts take turns: the one with the lowest turn gets one job and goes to the end. It gets a job
 // of the provider where its turn is lowest.
 //
-// A claim of all providers orders the accounts by anyTurn. A claim that lists providers orders them by their lowest
-// turn at any of these, and gives an account that was served the highest turns at all of these. Reading the first n
-// accounts of each provider is therefore enough to hand out n jobs.
+// A claim orders the accounts by their lowest turn at any of the providers that it accepts, and gives an account that
+// was served the highest turns at all of these. Reading the first n accounts of each provider is therefore enough to
+// hand out n jobs.
 //
-// If no other account has jobs, anyTurn is not changed, because that would write a row for each provider. An account
-// that arrives later gets a higher anyTurn, so it waits for at most one job of the first account.
+// If no other account has jobs, only its turn at the provider that served it changes, because each turn is a row to
+// write. An account that arrives later waits for one job of the first account, which then gets the highest turns.
 //
 // Turns are numbered from firstTurn on.
 func allot(s *supply, demands []demand, firstTurn int64) [][]grant {
 	grants := make([][]grant, len(demands))
 	turn := firstTurn
+	_, jobs := wanted(demands)
+	alone := len(s.accounts) == 1 && jobs > 1 // for more than one job, a second account would have been read
 	for i := range demands {
-		grants[i] = s.serve(&demands[i], &turn)
-	}
-	if _, jobs := wanted(demands); len(s.accounts) == 1 && jobs > 1 { // for more than one job, a second account would have been read
-		s.accounts[0].anyTurn = s.accounts[0].read.anyTurn
+		grants[i] = s.serve(&demands[i], &turn, alone)
 	}
 	return grants
 }
@@ -52,7 +51,7 @@ type grant struct {
 
 func (g *grant) jobs() int32 { return g.last - g.first + 1 }
 
-func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
+func (s *supply) serve(d *demand, turn *int64, alone bool) (grants []grant) {
 	q := &turnQueue{}
 	for _, a := range s.accounts {
 		if a.next(d, s.capacity) != "" {
@@ -84,7 +83,12 @@ func (s *supply) serve(d *demand, turn *int64) (grants []grant) {
 			s.capacity[provider] -= n
 		}
 		grants = extend(grants, g)
-		a.moveToEnd(d, provider, turn)
+		a.served = true
+		if !alone {
+			a.moveToEnd(d, provider, turn)
+		}
+		*turn++
+		a.turns[provider] = *turn
 		q.entries[0].turn = a.turn(d, s.capacity)
 		heap.Fix(q, 0)
 	}
@@ -106,32 +110,22 @@ func (a *account) next(d *demand, capacity map[string]int) (provider string) {
 
 // turn returns the account's turn in the order of a claim.
 func (a *account) turn(d *demand, capacity map[string]int) int64 {
-	if d.providers == nil {
-		return a.anyTurn
-	}
 	return a.turns[a.next(d, capacity)]
 }
 
-// moveToEnd gives the account the highest turns, after a provider has served it. turn is the latest one given.
-func (a *account) moveToEnd(d *demand, provider string, turn *int64) {
-	a.served = true
-	if d.providers != nil {
-		var others []string // keep their order, so that each serves the account in turn
-		for p := range a.turns {
-			if p != provider && accepts(d.providers, p) {
-				others = append(others, p)
-			}
-		}
-		slices.SortFunc(others, func(p, q string) int { return cmp.Or(cmp.Compare(a.turns[p], a.turns[q]), cmp.Compare(p, q)) })
-		for _, p := range others {
-			*turn++
-			a.turns[p] = *turn
+// moveToEnd gives the account the highest turns at the providers of a claim, except at the one that has just served it.
+// The providers keep their order, so that each serves the account in turn. turn is the latest one given.
+func (a *account) moveToEnd(d *demand, except string, turn *int64) {
+	var others []string
+	for p := range a.turns {
+		if p != except && accepts(d.providers, p) {
+			others = append(others, p)
 		}
 	}
-	*turn++
-	a.turns[provider] = *turn
-	if d.providers == nil {
-		a.anyTurn = *turn
+	slices.SortFunc(others, func(p, q string) int { return cmp.Or(cmp.Compare(a.turns[p], a.turns[q]), cmp.Compare(p, q)) })
+	for _, p := range others {
+		*turn++
+		a.turns[p] = *turn
 	}
 }
 

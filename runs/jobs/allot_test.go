@@ -110,7 +110,7 @@ func randomSupply(r *rand.Rand, size int) (*supply, []demand) {
 		}
 	}
 	for n := range 1 + r.IntN(9) {
-		a := &account{id: store.ID{byte(n + 1)}, anyTurn: r.Int64N(20), turns: make(map[string]int64), spans: make(map[string][]*span)}
+		a := &account{id: store.ID{byte(n + 1)}, turns: make(map[string]int64), spans: make(map[string][]*span)}
 		for _, p := range providers {
 			if r.IntN(3) == 0 {
 				continue
@@ -144,7 +144,7 @@ func TestFewAccountsAreEnough(t *testing.T) {
 		all, demands := randomSupply(rand.New(rand.NewPCG(seed, 1)), 4)
 		few, _ := randomSupply(rand.New(rand.NewPCG(seed, 1)), 4)
 		_, jobs := wanted(demands)
-		if few.leaveOut(demands, jobs) {
+		if few.leaveOut(jobs) {
 			fewer++
 		}
 		want, got := grantsOf(allot(all, demands, 1000)), grantsOf(allot(few, demands, 1000))
@@ -157,9 +157,8 @@ func TestFewAccountsAreEnough(t *testing.T) {
 	}
 }
 
-// leaveOut removes the jobs that readSupply and readSupplyOfAny do not return for claims of n jobs. It reports whether
-// there are any.
-func (s *supply) leaveOut(demands []demand, n int) (some bool) {
+// leaveOut removes the jobs that readSupply does not return for claims of n jobs. It reports whether there are any.
+func (s *supply) leaveOut(n int) (some bool) {
 	for p := range s.capacity {
 		var at []*account
 		for _, a := range s.accounts {
@@ -167,22 +166,10 @@ func (s *supply) leaveOut(demands []demand, n int) (some bool) {
 				at = append(at, a)
 			}
 		}
-		first := make(map[*account]bool)
-		for _, d := range demands {
-			turn := func(a *account) int64 { return a.turns[p] }
-			if d.providers == nil {
-				turn = func(a *account) int64 { return a.anyTurn }
-			}
-			slices.SortFunc(at, func(a, b *account) int { return cmp.Or(cmp.Compare(turn(a), turn(b)), a.id.Compare(b.id)) })
-			for _, a := range at[:min(n, len(at))] {
-				first[a] = true
-			}
-		}
-		for _, a := range at {
-			if !first[a] {
-				delete(a.spans, p)
-				some = true
-			}
+		slices.SortFunc(at, func(a, b *account) int { return cmp.Or(cmp.Compare(a.turns[p], b.turns[p]), a.id.Compare(b.id)) })
+		for _, a := range at[min(n, len(at)):] {
+			delete(a.spans, p)
+			some = true
 		}
 	}
 	return some
@@ -199,7 +186,7 @@ func grantsOf(claims [][]grant) (out string) {
 	return out
 }
 
-// TestTurnsGoOn: claims of one job serve the accounts in turn, whichever providers they ask.
+// TestTurnsGoOn: claims of one job serve the accounts in turn, whichever providers they accept.
 func TestTurnsGoOn(t *testing.T) {
 	t.Parallel()
 	large := func(id byte, providers ...string) *account {
@@ -217,8 +204,8 @@ func TestTurnsGoOn(t *testing.T) {
 		g := allot(s, []demand{d}, int64(100*n+100))[0][0]
 		got += fmt.Sprintf("%d%s ", g.span.account[0], g.span.provider)
 	}
-	// Claims of any provider (the first of three) serve 1, 2 and 3 in turn, those of b alone 1 and 3.
-	const want = "1a 2a 1b 2a 1a 3b 3b 2a 1b 1a 2a 3b "
+	// Each account gets a third: claims of any provider, the first of three, serve 1, as those of a and b serve 2 and 3.
+	const want = "1a 2a 3b 1b 2a 3b 1a 2a 3b 1b 2a 3b "
 	if got != want {
 		t.Errorf("served %s, want %s", got, want)
 	}

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,7 +56,6 @@ func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands
 	read := func(b *pgx.Batch) error {
 		s := newSupplyBuilder()
 		collect := func(rows pgx.Rows) error {
-			s.statement++
 			var r supplyRow
 			_, err := pgx.ForEachRow(rows, r.columns(), func() error {
 				s.add(&r)
@@ -66,12 +64,7 @@ func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands
 			state.now, backlog = r.now, backlog || r.arrivals || r.due
 			return err
 		}
-		if slices.ContainsFunc(demands, func(d demand) bool { return d.providers == nil }) {
-			b.Queue(readSupplyOfAny, d.outage.Reachable(citusSupplyOfAny), providers, want).Query(collect)
-		}
-		if slices.ContainsFunc(demands, func(d demand) bool { return d.providers != nil }) {
-			b.Queue(readSupply, d.outage.Reachable(citusSupply), providers, want).Query(collect)
-		}
+		b.Queue(readSupply, d.outage.Reachable(citusSupply), providers, want).Query(collect)
 		if err := conn.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}

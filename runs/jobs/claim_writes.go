@@ -237,7 +237,7 @@ func (w *claimWrites) batchTurns(b *pgx.Batch, conn *pgx.Conn) {
 	var ended turnKeys
 	var accounts []store.ID
 	var codes []string
-	var turns, anyTurns []int64
+	var turns []int64
 	for _, a := range w.supply.accounts {
 		if !a.served {
 			continue
@@ -247,14 +247,13 @@ func (w *claimWrites) batchTurns(b *pgx.Batch, conn *pgx.Conn) {
 				ended.add(a.id, code)
 				continue
 			}
-			if turn != a.read.turns[code] || a.anyTurn != a.read.anyTurn {
-				accounts, codes = append(accounts, a.id), append(codes, code)
-				turns, anyTurns = append(turns, turn), append(anyTurns, a.anyTurn)
+			if turn != a.read[code] {
+				accounts, codes, turns = append(accounts, a.id), append(codes, code), append(turns, turn)
 			}
 		}
 	}
 	if len(accounts) > 0 {
-		b.Queue(setTurns, citusSetTurns, accounts, codes, turns, anyTurns)
+		b.Queue(setTurns, citusSetTurns, accounts, codes, turns)
 	}
 	if len(ended.accounts) > 0 {
 		batchLock(b, conn, lockTurns, ended.accounts, ended.providers)

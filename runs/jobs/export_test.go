@@ -14,11 +14,10 @@ import (
 // The statements whose cost must not depend on how many jobs, runs and accounts there are, with arguments that fit
 // them.
 var FlatStatements = map[string][]any{
-	readSupply:      {[]string{"p1"}, 10},
-	readSupplyOfAny: {nil, 10},
-	claimable:       {nil},
-	expiredLeases:   nil,
-	overdueLeases:   nil,
+	readSupply:    {[]string{"p1"}, 10},
+	claimable:     {nil},
+	expiredLeases: nil,
+	overdueLeases: nil,
 	// Reads of a run.
 	`SELECT ` + runs.RunningJobs("r.account_id") + ` FROM (
   SELECT md5($1)::uuid AS account_id, md5($2)::uuid AS id, 'running' AS status, 2000 AS total_jobs, 0 AS jobs_returned, 0 AS jobs_completed,
@@ -103,6 +102,6 @@ func (d *Dispatcher) FirstOverdue(ctx context.Context) (run store.ID, err error)
 
 // FreshSpans returns how many spans of fresh jobs a transaction reads for a number of jobs.
 func FreshSpans(ctx context.Context, pool *pgxpool.Pool, jobs int) (n int, err error) {
-	err = pool.QueryRow(ctx, `SELECT count(*) FROM (`+readSupplyOfAny+`) s WHERE s.fresh`, nil, jobs).Scan(&n)
+	err = pool.QueryRow(ctx, `SELECT count(*) FROM (`+readSupply+`) s WHERE s.fresh`, nil, jobs).Scan(&n)
 	return n, err
 }

@@ -19,8 +19,8 @@ func TestClaimReadsFewPages(t *testing.T) {
 	small, large := newSiteAt(t, storetest.URL(t)), newSiteAt(t, storetest.URL(t))
 	fill := func(s *site, accounts, runs int) {
 		s.exec(t, `
-INSERT INTO job_turns (account_id, provider_code, turn, any_turn)
-  SELECT md5('a' || a)::uuid, 'p' || p, a, a FROM generate_series(1, $1::integer) a, generate_series(1, 2) p`, accounts)
+INSERT INTO job_turns (account_id, provider_code, turn)
+  SELECT md5('a' || a)::uuid, 'p' || p, a FROM generate_series(1, $1::integer) a, generate_series(1, 2) p`, accounts)
 		s.exec(t, `
 INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
   SELECT md5('a' || a)::uuid, md5('r' || r)::uuid, p, 'p' || p, now(), 1, 1000

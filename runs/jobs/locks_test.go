@@ -365,7 +365,7 @@ func TestChangedRowsAreNotLost(t *testing.T) {
 		settle(t, d, jobs.Completed, claimed[:2]...)
 	})
 	equal(t, 0, s.count(t, `SELECT count(*) FROM job_leases WHERE ordinal <= 2`), "leases of settled jobs are left")
-	whileChanging(`UPDATE job_turns SET any_turn = any_turn WHERE account_id = $1`, func() { claimed = append(claimed, claim(t, d, 7)...) })
+	whileChanging(`UPDATE job_turns SET turn = turn WHERE account_id = $1`, func() { claimed = append(claimed, claim(t, d, 7)...) })
 	if n := s.count(t, `SELECT count(*) FROM job_turns`); len(claimed) != 10 || n != 0 {
 		t.Errorf("%d jobs and %d turns, want 10 and no turn", len(claimed), n)
 	}

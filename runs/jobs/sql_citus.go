@@ -55,11 +55,9 @@ UPDATE job_leases l SET state = 'ready' FROM unnest($1::uuid[], $2::uuid[], $3::
 WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal AND l.state = 'waiting' AND l.account_id = ANY ($1)
 RETURNING l.account_id, l.provider_code`
 
-	citusLatestTurns = `SELECT account_id, max(any_turn) FROM job_turns WHERE account_id = ANY ($1) GROUP BY account_id`
-
 	citusAddTurns = `
-INSERT INTO job_turns (account_id, provider_code, turn, any_turn)
-SELECT account_id, provider_code, $3::bigint, any_turn FROM unnest($1::uuid[], $2::text[], $4::bigint[]) AS k (account_id, provider_code, any_turn)
+INSERT INTO job_turns (account_id, provider_code, turn)
+SELECT account_id, provider_code, $3::bigint FROM unnest($1::uuid[], $2::text[]) AS k (account_id, provider_code)
 ON CONFLICT DO NOTHING`
 )
 
@@ -121,8 +119,8 @@ JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id AND r
 WHERE q.account_id = k.account_id AND q.run_id = k.run_id AND q.model_no = k.model_no AND q.next_ordinal = k.was AND q.account_id = ANY ($1)`
 
 	citusSetTurns store.OnCitus = `
-UPDATE job_turns t SET turn = k.turn, any_turn = k.any_turn
-FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bigint[]) AS k (account_id, provider_code, turn, any_turn)
+UPDATE job_turns t SET turn = k.turn
+FROM unnest($1::uuid[], $2::text[], $3::bigint[]) AS k (account_id, provider_code, turn)
 WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code AND t.account_id = ANY ($1)`
 
 	citusEndTurns store.OnCitus = `

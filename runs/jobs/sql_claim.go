@@ -39,8 +39,8 @@ WITH arrived AS MATERIALIZED (
   CROSS JOIN LATERAL (SELECT provider_code FROM models WHERE models.id = m.id OFFSET 0) p
   RETURNING account_id, provider_code
 ), turn AS (
-  INSERT INTO job_turns (account_id, provider_code, turn, any_turn)
-  SELECT account_id, provider_code, $1::bigint, ` + latestOfAny + ` FROM (SELECT DISTINCT account_id, provider_code FROM queued) n
+  INSERT INTO job_turns (account_id, provider_code, turn)
+  SELECT DISTINCT account_id, provider_code, $1::bigint FROM queued
   ON CONFLICT DO NOTHING
 ), unqueued AS (
   DELETE FROM job_queue q USING arrived k` + rowOf("job_queue", "account_id", "run_id") + ` WHERE k.canceled AND q.ctid = found.tid
@@ -62,12 +62,9 @@ WITH due AS MATERIALIZED (
   UPDATE job_leases l SET state = 'ready' FROM due d WHERE l.ctid = d.tid
   RETURNING l.account_id, l.provider_code
 )
-INSERT INTO job_turns (account_id, provider_code, turn, any_turn)
-SELECT account_id, provider_code, $1::bigint, ` + latestOfAny + ` FROM (SELECT DISTINCT account_id, provider_code FROM ready) n
+INSERT INTO job_turns (account_id, provider_code, turn)
+SELECT DISTINCT account_id, provider_code, $1::bigint FROM ready
 ON CONFLICT DO NOTHING`
-
-// latestOfAny is any_turn for a new row of account n: that of its other rows, else $1.
-const latestOfAny = `COALESCE((SELECT any_turn FROM ` + turnsOf + ` LIMIT 1), $1::bigint)`
 
 // turnsOf selects the rows of job_turns of account n; see rowOf.
 const turnsOf = `(
@@ -187,9 +184,9 @@ WHERE r.status = 'running' AND q.ctid = found.tid AND q.next_ordinal = k.was`
 // setTurns changes turns. No row is inserted: ON CONFLICT finds the row by its key whatever the statistics say, and
 // changes its latest version.
 const setTurns = `
-INSERT INTO job_turns (account_id, provider_code, turn, any_turn)
-SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bigint[])
-ON CONFLICT (account_id, provider_code) DO UPDATE SET turn = excluded.turn, any_turn = excluded.any_turn`
+INSERT INTO job_turns (account_id, provider_code, turn)
+SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[])
+ON CONFLICT (account_id, provider_code) DO UPDATE SET turn = excluded.turn`
 
 // endTurns deletes turns. It follows lockTurns. In the order of the provider, job_turns_next would serve as well as the
 // primary key.

@@ -1,7 +1,5 @@
 package jobs
 
-import "fmt"
-
 // openProviders are the providers among $1 (NULL: all) whose jobs can be claimed now, and how many of their jobs.
 //
 // Expired leases count as held until a sweep has ended them, because a renewal that began before may still commit.
@@ -22,25 +20,19 @@ open AS MATERIALIZED (
 // readSupply returns one row for each span of jobs at the open providers: of the $2 accounts with the lowest turns, the
 // oldest spans. Every open provider and each of those accounts has at least one row. The number of spans read of one
 // account depends on how many accounts share $2 jobs. Of fresh spans it returns the oldest that together have more than
-// $2 jobs, or all, so that the claims do not use up those that were returned while there are others. readSupplyOfAny is
-// the same for claims of all providers.
-var (
-	readSupply      = fmt.Sprintf(readSupplyBy, "turn")
-	readSupplyOfAny = fmt.Sprintf(readSupplyBy, "any_turn")
-)
-
-const readSupplyBy = `WITH ` + openProviders + `
+// $2 jobs, or all, so that the claims do not use up those that were returned while there are others.
+const readSupply = `WITH ` + openProviders + `
 SELECT clock.now, EXISTS (SELECT FROM job_arrivals) AS arrivals,
   EXISTS (SELECT FROM job_leases l WHERE l.state = 'waiting' AND l.until <= statement_timestamp()) AS due,
-  open.code, open.capacity, t.account_id, t.codes, t.turns, t.any_turn, t.spans AS max_spans,
+  open.code, open.capacity, t.account_id, t.codes, t.turns, t.spans AS max_spans,
   j.fresh, j.run_id, j.run_created_at, j.model_no, j.first, j.last, j.attempt, j.tries, j.started_at
 FROM clock LEFT JOIN open ON true
 LEFT JOIN LATERAL (
-  SELECT n.account_id, 8 + $2::integer / count(*) OVER () AS spans, o.codes, o.turns, o.any_turn
+  SELECT n.account_id, 8 + $2::integer / count(*) OVER () AS spans, o.codes, o.turns
   FROM (
-    SELECT account_id FROM job_turns WHERE provider_code = open.code ORDER BY provider_code, %[1]s, account_id LIMIT $2::integer) n
+    SELECT account_id FROM job_turns WHERE provider_code = open.code ORDER BY provider_code, turn, account_id LIMIT $2::integer) n
   CROSS JOIN LATERAL (
-    SELECT array_agg(provider_code) AS codes, array_agg(turn) AS turns, max(any_turn) AS any_turn FROM ` + turnsOf + `) o
+    SELECT array_agg(provider_code) AS codes, array_agg(turn) AS turns FROM ` + turnsOf + `) o
 ) t ON open.capacity IS NULL OR open.capacity > 0
 LEFT JOIN LATERAL (
   (SELECT true AS fresh, q.run_id, q.run_created_at, q.model_no, q.next_ordinal AS first, q.last_ordinal AS last,

@@ -1,21 +1,14 @@
 package jobs
 
-import "fmt"
-
-// The forms on Citus of readSupply, readSupplyOfAny and claimable. They first read the rows that they may need of the
+// The forms on Citus of readSupply and claimable. They first read the rows that they may need of the
 // distributed tables, of the accounts in the last parameter, by common table expressions with the names of the tables.
 // The rest is as on plain PostgreSQL, but for held leases: a transaction may be committed on the coordinator and not
 // yet on the servers of its accounts, where its leases are invisible until then. They are counted in job_holds, which
 // is on the coordinator.
-var (
-	citusSupply      = fmt.Sprintf(citusSupplyBy, "turn")
-	citusSupplyOfAny = fmt.Sprintf(citusSupplyBy, "any_turn")
-)
-
-const citusSupplyBy = `
+const citusSupply = `
 WITH
 job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals WHERE ($3::uuid[] IS NULL OR account_id = ANY ($3)) LIMIT 1),
-job_turns AS MATERIALIZED (SELECT account_id, provider_code, turn, any_turn FROM job_turns WHERE ($3::uuid[] IS NULL OR account_id = ANY ($3))),
+job_turns AS MATERIALIZED (SELECT account_id, provider_code, turn FROM job_turns WHERE ($3::uuid[] IS NULL OR account_id = ANY ($3))),
 job_leases AS MATERIALIZED (
   SELECT * FROM job_leases WHERE ($3::uuid[] IS NULL OR account_id = ANY ($3)) AND (state = 'ready' OR state = 'waiting' AND until <= now())
 ),
@@ -39,15 +32,15 @@ open AS MATERIALIZED (
 )
 SELECT clock.now, EXISTS (SELECT FROM job_arrivals) AS arrivals,
   EXISTS (SELECT FROM job_leases l WHERE l.state = 'waiting' AND l.until <= statement_timestamp()) AS due,
-  open.code, open.capacity, t.account_id, t.codes, t.turns, t.any_turn, t.spans AS max_spans,
+  open.code, open.capacity, t.account_id, t.codes, t.turns, t.spans AS max_spans,
   j.fresh, j.run_id, j.run_created_at, j.model_no, j.first, j.last, j.attempt, j.tries, j.started_at
 FROM clock LEFT JOIN open ON true
 LEFT JOIN LATERAL (
-  SELECT n.account_id, 8 + $2::integer / count(*) OVER () AS spans, o.codes, o.turns, o.any_turn
+  SELECT n.account_id, 8 + $2::integer / count(*) OVER () AS spans, o.codes, o.turns
   FROM (
-    SELECT account_id FROM job_turns WHERE provider_code = open.code ORDER BY provider_code, %[1]s, account_id LIMIT $2::integer) n
+    SELECT account_id FROM job_turns WHERE provider_code = open.code ORDER BY provider_code, turn, account_id LIMIT $2::integer) n
   CROSS JOIN LATERAL (
-    SELECT array_agg(provider_code) AS codes, array_agg(turn) AS turns, max(any_turn) AS any_turn FROM (
+    SELECT array_agg(provider_code) AS codes, array_agg(turn) AS turns FROM (
   SELECT * FROM job_turns t WHERE t.account_id >= n.account_id AND t.account_id <= n.account_id ORDER BY t.account_id, t.provider_code) o) o
 ) t ON open.capacity IS NULL OR open.capacity > 0
 LEFT JOIN LATERAL (
@@ -68,7 +61,7 @@ LEFT JOIN LATERAL (
 const citusClaimable = `
 WITH
 job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals WHERE ($2::uuid[] IS NULL OR account_id = ANY ($2)) LIMIT 1),
-job_turns AS MATERIALIZED (SELECT account_id, provider_code, turn, any_turn FROM job_turns WHERE ($2::uuid[] IS NULL OR account_id = ANY ($2))),
+job_turns AS MATERIALIZED (SELECT account_id, provider_code, turn FROM job_turns WHERE ($2::uuid[] IS NULL OR account_id = ANY ($2))),
 job_leases AS MATERIALIZED (
   SELECT * FROM job_leases WHERE ($2::uuid[] IS NULL OR account_id = ANY ($2)) AND (state = 'ready' OR state = 'waiting' AND until <= now())
 ),

@@ -20,18 +20,12 @@ const unlimited = 1 << 30
 
 // An account has jobs to hand out.
 type account struct {
-	id      store.ID
-	turns   map[string]int64   // by provider
-	anyTurn int64              // for claims of all providers
-	read    accountTurns       // both as they were read
-	served  bool               // by this transaction
-	spans   map[string][]*span // by open provider, oldest run first
-	more    map[string]bool    // whether the provider may have more spans when those that were read are used up
-}
-
-type accountTurns struct {
-	turns   map[string]int64
-	anyTurn int64
+	id     store.ID
+	turns  map[string]int64   // by provider
+	read   map[string]int64   // the turns as they were read
+	served bool               // by this transaction
+	spans  map[string][]*span // by open provider, oldest run first
+	more   map[string]bool    // whether the provider may have more spans when those that were read are used up
 }
 
 // A span is a range of jobs of one run and model that can be handed out: either fresh
@@ -73,8 +67,7 @@ type supplyRow struct {
 	account  *store.ID // nil, as all that follow: no account has a turn there
 	codes    []string  // the providers at which the account has a turn
 	turns    []int64   // at these providers
-	anyTurn  *int64
-	maxSpans *int // the most fresh spans that were read, and the most others
+	maxSpans *int      // the most fresh spans that were read, and the most others
 
 	fresh          *bool // nil, as all that follow: the account has no jobs there
 	run            *store.ID
@@ -86,22 +79,21 @@ type supplyRow struct {
 }
 
 func (r *supplyRow) columns() []any {
-	return []any{&r.now, &r.arrivals, &r.due, &r.provider, &r.capacity, &r.account, &r.codes, &r.turns, &r.anyTurn, &r.maxSpans,
+	return []any{&r.now, &r.arrivals, &r.due, &r.provider, &r.capacity, &r.account, &r.codes, &r.turns, &r.maxSpans,
 		&r.fresh, &r.run, &r.created, &r.modelNo, &r.first, &r.last, &r.attempt, &r.tries, &r.started}
 }
 
-// A supplyBuilder makes a supply of the rows of one statement or two. The second statement may return spans that the
-// first one has returned. Rows are added as they are read, so that the rows of a large claim are not collected first.
+// A supplyBuilder makes a supply of rows. They are added as they are read, so that the rows of a large claim are not
+// collected first.
 type supplyBuilder struct {
-	statement int // whose rows are added
-	supply    *supply
-	idle      turnKeys
-	accounts  map[store.ID]*account
-	counts    map[accountAt]spanCount
+	supply   *supply
+	idle     turnKeys
+	accounts map[store.ID]*account
+	counts   map[accountAt]spanCount
 }
 
-// A spanCount is how many spans a statement has returned of an account at a provider.
-type spanCount struct{ statement, fresh, others int }
+// A spanCount is how many spans were returned of an account at a provider.
+type spanCount struct{ fresh, others int }
 
 func newSupplyBuilder() *supplyBuilder {
 	return &supplyBuilder{supply: &supply{capacity: make(map[string]int)}, accounts: make(map[store.ID]*account), counts: make(map[accountAt]spanCount)}
@@ -120,19 +112,17 @@ func (b *supplyBuilder) add(r *supplyRow) {
 	}
 	a := b.accounts[*r.account]
 	if a == nil {
-		a = &account{id: *r.account, anyTurn: *r.anyTurn, turns: make(map[string]int64), spans: make(map[string][]*span), more: make(map[string]bool)}
+		a = &account{id: *r.account, turns: make(map[string]int64), spans: make(map[string][]*span), more: make(map[string]bool)}
 		for i, code := range r.codes {
 			a.turns[code] = r.turns[i]
 		}
-		a.read = accountTurns{maps.Clone(a.turns), a.anyTurn}
+		a.read = maps.Clone(a.turns)
 		b.accounts[a.id] = a
 		b.supply.accounts = append(b.supply.accounts, a)
 	}
 	at := accountAt{a.id, *r.provider}
-	n, known := b.counts[at]
+	n := b.counts[at]
 	switch {
-	case known && n.statement != b.statement:
-		return
 	case r.fresh == nil:
 		b.idle.add(at.account, at.provider)
 		return
@@ -141,7 +131,6 @@ func (b *supplyBuilder) add(r *supplyRow) {
 	default:
 		n.others++
 	}
-	n.statement = b.statement
 	b.counts[at] = n
 	a.more[at.provider] = n.fresh == *r.maxSpans || n.others == *r.maxSpans
 	a.spans[at.provider] = append(a.spans[at.provider], r.span())

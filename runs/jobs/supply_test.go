@@ -11,11 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSuppliesAreJoined: what two statements have read, with one account that both return, becomes one supply.
-func TestSuppliesAreJoined(t *testing.T) {
+// TestRowsBecomeASupply: the spans of an account are ordered, and an account without jobs at a provider is idle there.
+func TestRowsBecomeASupply(t *testing.T) {
 	t.Parallel()
 	row := func(provider string, account byte) supplyRow {
-		return supplyRow{provider: &provider, account: &store.ID{account}, codes: []string{"p", "q"}, turns: []int64{1, 2}, anyTurn: new(int64(3)), maxSpans: new(2)}
+		return supplyRow{provider: &provider, account: &store.ID{account}, codes: []string{"p", "q"}, turns: []int64{1, 2}, maxSpans: new(2)}
 	}
 	span := func(provider string, account byte, fresh bool, created int64, first int32) supplyRow {
 		r := row(provider, account)
@@ -25,14 +25,11 @@ func TestSuppliesAreJoined(t *testing.T) {
 	}
 	open, limited := "q", "r"
 	b := newSupplyBuilder()
-	for n, rows := range [][]supplyRow{
-		{span("p", 1, true, 9, 1), span("p", 1, true, 8, 11), span("p", 1, false, 9, 31), row("p", 2)},
-		{{provider: &limited, capacity: new(5)}, span("p", 1, true, 9, 1), row("p", 2), span("p", 3, true, 7, 1), {provider: &open}},
+	for _, r := range []supplyRow{
+		span("p", 1, true, 9, 1), span("p", 1, true, 8, 11), span("p", 1, false, 9, 31), row("p", 2), span("p", 3, true, 7, 1),
+		{provider: &limited, capacity: new(5)}, {provider: &open},
 	} {
-		b.statement = n
-		for _, r := range rows {
-			b.add(&r)
-		}
+		b.add(&r)
 	}
 	s, idle := b.done()
 	var got []string

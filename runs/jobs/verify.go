@@ -78,12 +78,6 @@ FROM (
 WHERE NOT EXISTS (SELECT FROM job_turns t WHERE (t.account_id, t.provider_code) = (j.account_id, j.provider_code))`,
 		},
 		{
-			Name: "job_turns_of_any",
-			Doc:  "The turns of an account have the same turn for claims of all providers.",
-			Query: `
-SELECT format('account %s has several', account_id) FROM job_turns GROUP BY account_id HAVING min(any_turn) <> max(any_turn)`,
-		},
-		{
 			Name: "job_holds",
 			Doc:  "The jobs of a run and a provider that are counted as held are those of its held leases.",
 			Query: `
