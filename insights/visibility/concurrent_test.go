@@ -297,6 +297,12 @@ func TestDeletedWhileRecounted(t *testing.T) {
 	if m := s.readMetrics(t, s.account, q); m.Answers != (visibility.Answers{OK: 6, Frozen: 5}) || m.Rows[0].MentionRate.Count != 5 {
 		t.Errorf("after another change: %+v, %+v", m.Answers, m.Rows)
 	}
+	s.age(t, run, 6)
+	must(t, s.purge(t))
+	s.changeBrand(t, s.account, kovalt.ID, brands.Change{Name: new("Kovalt")})
+	if m := s.readMetrics(t, s.account, q); m.Answers != (visibility.Answers{OK: 6, Frozen: 6}) {
+		t.Errorf("all answers are deleted, but a recount is expected: %+v", m.Answers)
+	}
 	s.verify(t)
 }
 
