@@ -45,7 +45,8 @@ var allowedImports = map[string][]string{
 	"aiv/gateway/request":    {"aiv/gateway/problem", "aiv/store/strictjson"},
 	"aiv/gateway/telemetry":  {"aiv/auth"},
 	"aiv/gateway/wire":       {"aiv/store", "aiv/store/strictjson"},
-	"aiv/gateway/worker":     {"aiv/auth", "aiv/gateway/problem", "aiv/gateway/request", "aiv/gateway/telemetry", "aiv/gateway/wire", "aiv/runs/...", "aiv/store/..."},
+	"aiv/gateway/worker": {"aiv/auth", "aiv/gateway/problem", "aiv/gateway/request", "aiv/gateway/telemetry", "aiv/gateway/wire", "aiv/insights/brands/match",
+		"aiv/runs/...", "aiv/store/..."},
 
 	"aiv/limits":       {"aiv/auth", "aiv/store/..."},
 	"aiv/checks":       {"aiv/auth", "aiv/catalog", "aiv/runs", "aiv/store"},

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// hostname returns the host of a URL as domains are compared: in lower case, with A-labels, without dots at its end
+// Hostname returns the host of a URL as domains are compared: in lower case, with A-labels, without dots at its end
 // and without one www. unless only one label would remain. Results show the same form as the domain of a citation.
 // It reports false for what no host can contain.
-func hostname(host string) (string, bool) {
+func Hostname(host string) (string, bool) {
 	if !plainHostname(host) {
 		var ok bool
 		if host, ok = encodeHostname(decodeHostname(host)); !ok {

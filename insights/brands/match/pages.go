@@ -78,6 +78,6 @@ func titleHost(title string) string {
 	if !isHost(title) {
 		return ""
 	}
-	host, _ := hostname(title)
+	host, _ := Hostname(title)
 	return host
 }

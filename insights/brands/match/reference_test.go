@@ -106,7 +106,7 @@ func (r *referenceUnit) findAll() {
 
 // owner returns the brand that owns a host, by comparing all domains.
 func (r *referenceUnit) owner(text string) (best int, tie bool) {
-	host, _ := hostname(text)
+	host, _ := Hostname(text)
 	best, bestDomain := -1, ""
 	for i, b := range r.m.brands {
 		for _, d := range b.Domains {

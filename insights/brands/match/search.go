@@ -111,12 +111,12 @@ func (s *scratch) hostKey(h *host) []byte {
 	return s.key
 }
 
-// hostname returns a bare host as [hostname] does.
+// hostname returns a bare host as [Hostname] does.
 func (s *scratch) hostname(h *host) []byte {
 	s.key = s.key[:0]
 	for _, r := range s.visible[h.start:h.end] {
 		if r >= utf8.RuneSelf {
-			name, _ := hostname(string(s.visible[h.start:h.end]))
+			name, _ := Hostname(string(s.visible[h.start:h.end]))
 			return append(s.key[:0], name...)
 		}
 		s.key = append(s.key, lowerASCII(byte(r)))

@@ -105,7 +105,7 @@ func readAuthority(https bool, rest string) (a address, ok bool) {
 		port = strings.TrimPrefix(port, ":")
 	} else {
 		host, port, _ = strings.Cut(authority, ":")
-		if a.host, ok = hostname(host); !ok {
+		if a.host, ok = Hostname(host); !ok {
 			return address{}, false
 		}
 	}
