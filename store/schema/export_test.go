@@ -29,3 +29,17 @@ func MigrateFrom(ctx context.Context, pool *pgxpool.Pool, files fs.FS) ([]Migrat
 
 // MigrateLock is the advisory lock of a migrating session.
 const MigrateLock = migrateLock
+
+// Statements returns the statements of a migration.
+func Statements(sql string) (all []string) {
+	for begin, end := range statements(sql) {
+		all = append(all, sql[begin:end])
+	}
+	return all
+}
+
+// HasDistributedForm reports whether Citus gets other statements in place of one of a migration.
+func HasDistributedForm(sql string) bool { return distributedForm(sql) != nil }
+
+// DistributedForms is how many statements have another form.
+var DistributedForms = len(distributedForms)

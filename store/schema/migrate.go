@@ -6,7 +6,8 @@
 //
 // A change of the schema is a new file in migrations; a test of cmd/aiv writes store/schema.sql from it. The
 // oldest-compatible of the file is that of the file before, unless binaries without the change would fail or do harm. A
-// new table is also a line in the [Capability] of the package that owns it.
+// new table is also a line in the [Capability] of the package that owns it. What Citus refuses about distributed tables
+// has another form in distributedForms.
 package schema
 
 import (
@@ -176,11 +177,22 @@ func (c *Config) watchBlockers(ctx context.Context, pool *pgxpool.Pool, pid uint
 // apply runs one migration and records it, in one transaction.
 func apply(ctx context.Context, conn *pgx.Conn, m *Migration) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		// Without arguments pgx sends the text unchanged, with all its statements.
-		if _, err := tx.Exec(ctx, m.sql); err != nil {
-			return fmt.Errorf("apply migration %s%s: %w", m, line(m.sql, err), err)
+		distributed, err := isDistributed(ctx, tx)
+		if err != nil {
+			return err
 		}
-		err := tx.QueryRow(ctx, insertSchemaMigration, m.Version, m.Name, m.checksum, m.OldestCompatible).Scan(&m.AppliedAt)
+		for begin, end := range statements(m.sql) {
+			sql := m.sql[begin:end]
+			if form := distributedForm(sql); distributed && form != nil {
+				err = execAll(ctx, tx, form)
+			} else {
+				_, err = tx.Exec(ctx, sql)
+			}
+			if err != nil {
+				return fmt.Errorf("apply migration %s%s: %w", m, line(m.sql, begin, err), err)
+			}
+		}
+		err = tx.QueryRow(ctx, insertSchemaMigration, m.Version, m.Name, m.checksum, m.OldestCompatible).Scan(&m.AppliedAt)
 		if err != nil {
 			return fmt.Errorf("record migration %s: %w", m, err)
 		}
@@ -202,15 +214,16 @@ func readBlockers(ctx context.Context, pool *pgxpool.Pool, pid uint32) string {
 	return strings.Join(blockers, " and ")
 }
 
-// line returns the line of a migration at which PostgreSQL found an error, as far as it is known.
-func line(sql string, err error) string {
+// line returns the line of a migration at which PostgreSQL found an error in the statement that begins at an offset, as
+// far as it is known.
+func line(sql string, begin int, err error) string {
 	fault, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || fault.Position == 0 {
 		return ""
 	}
-	before := []rune(sql)
-	before = before[:min(int(fault.Position), len(before))]
-	return fmt.Sprintf(", line %d", 1+strings.Count(string(before), "\n"))
+	statement := []rune(sql[begin:])
+	statement = statement[:min(int(fault.Position), len(statement))]
+	return fmt.Sprintf(", line %d", 1+strings.Count(sql[:begin]+string(statement), "\n"))
 }
 
 // ID identifies the schema that Migrate makes: it is a hash of the statements.

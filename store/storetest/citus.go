@@ -44,6 +44,26 @@ var madeDistributed atomic.Pointer[distributedTemplate]
 func makeDistributed() (*distributedTemplate, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
+	d, err := createEmpty(ctx, distributedName("template"))
+	madeDistributed.Store(d)
+	if err != nil {
+		return nil, err
+	}
+	coordinator := named(d.servers[0], d.name)
+	// The program does it, because it has the list of tables, which this package must not import.
+	migrate := exec.CommandContext(ctx, "go", "run", "aiv/cmd/aiv", "migrate", "-distribute", "-database-url", coordinator)
+	if out, err := migrate.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("aiv migrate -distribute: %w\n%s", err, out)
+	}
+	// Only a database without sessions can be copied. Citus itself has sessions.
+	return d, errors.Join(
+		d.everywhere(ctx, "ALTER DATABASE "+d.name+" ALLOW_CONNECTIONS false"),
+		d.everywhere(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+d.name+"'"))
+}
+
+// createEmpty creates a database without tables on each server of the cluster, and makes them a cluster. It returns what
+// it has created also with an error; nil: nothing.
+func createEmpty(ctx context.Context, name string) (*distributedTemplate, error) {
 	conn, err := pgx.Connect(ctx, *citus)
 	if err != nil {
 		return nil, err
@@ -58,31 +78,35 @@ func makeDistributed() (*distributedTemplate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the servers of the cluster: %w", err)
 	}
-	d := &distributedTemplate{servers, distributedName("template")}
-	madeDistributed.Store(d)
-	if err := d.everywhere(ctx, "CREATE DATABASE "+d.name+" TEMPLATE template0"); err != nil {
-		return nil, err
+	d := &distributedTemplate{servers, name}
+	if err := d.everywhere(ctx, "CREATE DATABASE "+name+" TEMPLATE template0"); err != nil {
+		return d, err
 	}
 	for _, server := range servers {
-		if err := execSQL(ctx, named(server, d.name), "CREATE EXTENSION citus"); err != nil {
-			return nil, err
+		if err := execSQL(ctx, named(server, name), "CREATE EXTENSION citus"); err != nil {
+			return d, err
 		}
 	}
-	coordinator := named(servers[0], d.name)
-	for _, sql := range append(addNodes, fmt.Sprintf("ALTER DATABASE %s SET citus.shard_count = %d", d.name, citusShards)) {
-		if err := execSQL(ctx, coordinator, sql); err != nil {
-			return nil, fmt.Errorf("%s: %w", sql, err)
+	for _, sql := range append(addNodes, fmt.Sprintf("ALTER DATABASE %s SET citus.shard_count = %d", name, citusShards)) {
+		if err := execSQL(ctx, named(servers[0], name), sql); err != nil {
+			return d, fmt.Errorf("%s: %w", sql, err)
 		}
 	}
-	// The program does it, because it has the list of tables, which this package must not import.
-	migrate := exec.CommandContext(ctx, "go", "run", "aiv/cmd/aiv", "migrate", "-distribute", "-database-url", coordinator)
-	if out, err := migrate.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("aiv migrate -distribute: %w\n%s", err, out)
+	return d, nil
+}
+
+// EmptyOnCitus creates a database without tables on the cluster, and returns the coordinator's URL.
+func EmptyOnCitus(t testing.TB) string {
+	t.Helper()
+	name := distributedName(databases.Add(1))
+	d, err := createEmpty(t.Context(), name)
+	if d != nil {
+		t.Cleanup(func() { d.drop(t, name) })
 	}
-	// Only a database without sessions can be copied. Citus itself has sessions.
-	return d, errors.Join(
-		d.everywhere(ctx, "ALTER DATABASE "+d.name+" ALLOW_CONNECTIONS false"),
-		d.everywhere(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+d.name+"'"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return named(d.servers[0], name)
 }
 
 // setUpCopy sets what a copy of a database lacks: settings of a database are not copied.

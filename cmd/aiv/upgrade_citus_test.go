@@ -1,0 +1,158 @@
+//go:build citus
+
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"aiv/cmd/aiv/internal/capability"
+	"aiv/store/schema"
+	"aiv/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// TestUpgradeOfADistributedDatabase: a database that an older release has distributed, with rows, gets the columns,
+// constraints, indexes and placements of a new one, and every invariant holds. The short form begins with the oldest
+// release and with the latest.
+func TestUpgradeOfADistributedDatabase(t *testing.T) {
+	if !storetest.OnCitus() {
+		t.Fatal("-citus is missing: the URL of a coordinator")
+	}
+	fresh := describeDistributed(t, connect(t, storetest.URL(t)))
+	all, err := filepath.Glob("../../store/schema/migrations/*.sql")
+	must(t, err)
+	for n := oldestDistributed; n < len(all); n++ {
+		if n > oldestDistributed && n < len(all)-1 && !storetest.Long() {
+			continue
+		}
+		t.Run(fmt.Sprintf("from %04d", n), func(t *testing.T) {
+			url := storetest.EmptyOnCitus(t)
+			pool := connect(t, url)
+			migrateAsThen(t, pool, all[:n])
+			_, err := schema.Distribute(t.Context(), pool, existing(t, pool))
+			must(t, err)
+			storetest.Exec(t, pool, sampleRows)
+			if n < separateOwnQuestions {
+				storetest.Exec(t, pool, sampleOwnQuestion)
+			}
+			if n >= firstFacts {
+				storetest.Exec(t, pool, `INSERT INTO visibility_backlog (account_id, run_id) SELECT account_id, id FROM measurement_runs`)
+			}
+			for _, line := range []string{"migrate", "migrate -distribute", "verify"} {
+				if code, stdout, stderr := aiv(t.Context(), append(strings.Fields(line), "-database-url", url)...); code != 0 {
+					t.Fatalf("aiv %s: exit %d\n%s%s", line, code, stdout, stderr)
+				}
+			}
+			if diff := cmp.Diff(fresh, describeDistributed(t, pool)); diff != "" {
+				t.Errorf("the upgraded database differs from a new one (-new +upgraded):\n%s", diff)
+			}
+		})
+	}
+}
+
+// oldestDistributed is the last migration of the oldest release whose distributed databases can be upgraded.
+const oldestDistributed = 13
+
+// firstFacts is the migration since which answers have facts, and runs without them are in a backlog.
+const firstFacts = 17
+
+// separateOwnQuestions is the migration that moves the questions of accounts into tables of their own.
+const separateOwnQuestions = 18
+
+// migrateAsThen is aiv migrate of a release that had these migrations.
+func migrateAsThen(t *testing.T, pool *pgxpool.Pool, files []string) {
+	t.Helper()
+	storetest.Exec(t, pool, `CREATE TABLE schema_migrations (version int PRIMARY KEY, name text NOT NULL, checksum bytea NOT NULL,
+  applied_at timestamptz NOT NULL DEFAULT clock_timestamp(), oldest_compatible int)`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		version, name, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".sql"), "_")
+		storetest.Exec(t, pool, string(text))
+		sum := sha256.Sum256(text)
+		_, err = pool.Exec(t.Context(), `INSERT INTO schema_migrations (version, name, checksum) VALUES ($1::text::int, $2, $3)`, version, name, sum[:])
+		must(t, err)
+	}
+}
+
+// existing returns the capabilities with those of their tables that the database has.
+func existing(t *testing.T, pool *pgxpool.Pool) []schema.Capability {
+	t.Helper()
+	all := slices.Clone(capability.All)
+	for i := range all {
+		all[i].Tables = slices.DeleteFunc(slices.Clone(all[i].Tables), func(table schema.Table) (missing bool) {
+			must(t, pool.QueryRow(t.Context(), `SELECT to_regclass($1) IS NULL`, table.Name).Scan(&missing))
+			return missing
+		})
+	}
+	return all
+}
+
+// sampleRows are rows that migrations move, copy or check.
+const sampleRows = `
+INSERT INTO plans (code, features) VALUES ('p', '{api_access}');
+INSERT INTO accounts (id, name, plan_code) VALUES (md5('a')::uuid, 'A', 'p');
+INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes) VALUES (md5('c')::uuid, md5('a')::uuid, 'c', 'aiv_live_00000000', sha256('c'), '{}');
+INSERT INTO providers (code, name) VALUES ('p', 'P');
+INSERT INTO models (id, name, provider_code, provider_model, status, measurement_types, grounded_search)
+  VALUES ('m', 'M', 'p', 'm', 'active', '{grounded}', true);
+INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
+  locale, country, language, total_jobs, jobs_completed, created_at, started_at, finished_at)
+  SELECT md5('a')::uuid, md5('r')::uuid, md5('c')::uuid, 'completed', 'grounded', 'AIVM-1.0', '{m}', '{q}', 1,
+    'it-IT', 'IT', 'it', 1, 1, at, at, at FROM (SELECT now() - interval '60 days' AS at) t;
+INSERT INTO measurement_run_models (account_id, model_id, created_at, run_id) SELECT account_id, 'm', created_at, id FROM measurement_runs;
+INSERT INTO measurement_jobs (account_id, run_id, ordinal) SELECT account_id, id, 1 FROM measurement_runs;
+INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
+  SELECT account_id, id, 1, 1, true, created_at, created_at, '{"text":"Kovalt"}' FROM measurement_runs;
+INSERT INTO usage_records (account_id, run_id, credential_id, jobs, measurement_type, methodology_version, created_at)
+  SELECT account_id, id, credential_id, 1, measurement_type, methodology_version, created_at FROM measurement_runs;
+INSERT INTO account_months (account_id, month, runs, jobs_ordered, jobs_completed)
+  SELECT account_id, date_trunc('month', created_at, 'UTC'), 1, 1, 1 FROM measurement_runs`
+
+// sampleOwnQuestion is a row of before questions of accounts had tables of their own.
+const sampleOwnQuestion = `
+INSERT INTO questions (id, account_id, text, language, country, topic, tags, status)
+  VALUES ('q', md5('a')::uuid, '?', 'it', 'IT', 't', '{x}', 'active');
+INSERT INTO question_tags (owner, tag, question_id) VALUES (md5('a')::uuid, 'x', 'q')`
+
+// describeDistributed returns a line for each column, constraint, index and placement.
+func describeDistributed(t *testing.T, pool *pgxpool.Pool) []string {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), `
+SELECT line FROM (
+  SELECT format('%s column %s %s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'not null' END,
+    pg_get_expr(d.adbin, d.adrelid)) AS line
+  FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+  LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+  WHERE c.relname = ANY ($1) AND c.relkind = 'r'
+  UNION ALL
+  SELECT format('%s constraint %s: %s', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint
+  WHERE conrelid::regclass::text = ANY ($1) AND contype <> 'n'
+  UNION ALL
+  SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid::regclass::text = ANY ($1)
+  UNION ALL
+  SELECT format('%s is placed %s %s %s', logicalrelid, partmethod, colocationid > 0, repmodel) FROM pg_dist_partition WHERE logicalrelid::text = ANY ($1)
+) s ORDER BY line`, tableNames())
+	must(t, err)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	must(t, err)
+	return lines
+}
+
+func tableNames() (names []string) {
+	for _, c := range capability.All {
+		for _, table := range c.Tables {
+			names = append(names, table.Name)
+		}
+	}
+	return names
+}
