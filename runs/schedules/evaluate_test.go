@@ -270,6 +270,11 @@ func TestAlertsOfEachBrand(t *testing.T) {
 	}
 	m.run(t, all("Ostrel and Brenq."))
 	equal(t, "competitor_gained open Brenq, competitor_gained open Ostrel", m.outlineAlerts(t), "both")
+	for _, a := range m.alerts(t) {
+		if want := " is mentioned in 100 % of the answers (60 of 60), up from 0 % (0 of 240) in the 4 runs before."; !strings.HasPrefix(a.Message, "Competitor ") || !strings.Contains(a.Message, want) {
+			t.Errorf("got the message %q, want Competitor …%s", a.Message, want)
+		}
+	}
 	m.run(t, all("Brenq."))
 	equal(t, "competitor_gained open Brenq, competitor_gained resolved Ostrel", m.outlineAlerts(t), "one")
 }
