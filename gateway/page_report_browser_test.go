@@ -197,7 +197,8 @@ func TestReportInABrowser(t *testing.T) {
 	})
 	p.run(t, "keeps the key to itself", func(t *testing.T) {
 		p.keepsSecret(key)
-		p.eval(`location.hash = ""`, nil)
+		p.eval(`location.hash = "#weeks=52&key=`+key+`"`, nil)
+		p.until(`!location.href.includes("aiv_live_")`)
 		p.openAnew(page + "#key=" + key)
 		if got := p.text(`location.href`); strings.Contains(got, "aiv_live_") {
 			t.Errorf("the address is %s", got)
@@ -255,7 +256,9 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 
 	start(`(a) => a.startsWith("/v1/alerts") ? json(` + problem + `, 503, { "Retry-After": "60" }) : null`)
 	p.until(`!document.getElementById("waiting").hidden`)
+	p.eval(`document.getElementById("cancel").focus()`, nil)
 	p.eval(`document.getElementById("cancel").click()`, nil)
+	p.shows("after Cancel, the focus is on", `document.activeElement.id`, "load")
 	p.until(`document.getElementById("alerts").dataset.state === "problem"`)
 	p.shows("a canceled wait", state("alerts"), "problem: Canceled. Try again")
 
@@ -265,6 +268,25 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 	p.until(`/brands?\.$/.test(document.getElementById("status").textContent)`)
 	p.eval(`document.querySelector("#brands .state button").click()`, nil)
 	p.until(`document.getElementById("brands").dataset.state === "ready"`)
+
+	// The header is of the load whose figures are shown, also before and without its totals.
+	start(`(a) => a.startsWith("/v1/metrics?") && !a.includes("group_by") && !window.once ? (window.once = 1, Promise.reject(new TypeError("Failed to fetch"))) : null`)
+	p.until(`document.getElementById("brands").dataset.state === "problem" && document.getElementById("load").ariaDisabled === "false"`)
+	p.eval(`document.getElementById("branded").value = "true"`, nil)
+	const header = `["scope", "totals"].map((id) => document.getElementById(id).hidden + " " + /brand/i.test(document.getElementById(id).textContent)).join()`
+	p.shows("the header without totals", header, "false false,true false")
+	p.eval(`(() => { const again = document.querySelector("#brands .state button"); again.focus(); again.click(); })()`, nil)
+	p.until(everyFigure + ` && document.getElementById("brands").dataset.state === "ready"`)
+	p.shows("the header with totals", header, "false false,false false")
+	p.shows("after Try again, the focus is on", `document.activeElement.textContent`, "Brands")
+
+	// A key that is revoked while the page is open.
+	p.eval(`window.change = (a) => a.startsWith("/v1/sources") ? json({ detail: "The key is not valid." }, 401) : null`, nil)
+	p.eval(`document.getElementById("gap").click()`, nil)
+	p.until(`document.getElementById("key").ariaInvalid === "true"`)
+	p.shows("a revoked key",
+		`document.activeElement.id + " " + document.querySelectorAll("main svg, main table, main li").length + " " + ["scope", "totals", "notes"].map((id) => document.getElementById(id).textContent).join("")`,
+		"key 0 ")
 
 	const none = `answers: { ok: 0, empty: 0, truncated: 0, failed: 0, canceled: 0, pending: 0, recounting: 0, frozen: 0 }, questions: 0, runs: 0, models: [], complete: true, as_of: "2026-03-02T09:30:15.000000Z"`
 	start(`(a) => a.startsWith("/v1/metrics") ? json({ ` + none + `, data: [] }) : null`)
@@ -335,7 +357,10 @@ const compareReport = `(() => {
 	const center = (e) => e.tagName === "circle" ? [+e.getAttribute("cx"), +e.getAttribute("cy")]
 		: [+e.getAttribute("x") + e.getAttribute("width") / 2, +e.getAttribute("y") + e.getAttribute("height") / 2];
 	const number = (e, name) => +e.getAttribute(name);
-	const percent = (v) => v > 0 && v < 0.01 ? "<1 %" : v > 0.99 && v < 1 ? ">99 %" : Math.round(v * 100) + " %";
+	// Numbers have four decimals at most, and are rounded half away from zero.
+	const rounded = (v, digits) => (Math.floor(Math.round(v * 1e4) / 10 ** (4 - digits) + 0.5) / 10 ** digits).toFixed(digits);
+	const percent = (v) => v > 0 && v < 0.01 ? "<1 %" : v > 0.99 && v < 1 ? ">99 %" : rounded(v, 2).replace(/^0\.0?|\./, "") + " %";
+	const few = (v) => v.low_sample ? " few answers" : "";
 	const plain = (text) => text.replaceAll("\u00a0", " ");
 	const totals = rowsOf("share"), top = totals.length;
 	const check = (mark, rate, what) => {
@@ -364,7 +389,7 @@ const compareReport = `(() => {
 		cells.forEach((tr, i) => {
 			const rate = rows.find((r) => r.brand_id === marks[i].dataset.brand && r.group.model_id === marks[i].dataset.model).mention_rate;
 			const td = [...tr.children].map((c) => plain(c.textContent));
-			const want = rate.value === null ? "–" : (rate.value * 100).toFixed(1) + " %";
+			const want = rate.value === null ? "–" : (+rounded(rate.value, 3) * 100).toFixed(1) + " %";
 			if (td[2] !== want || td[5] !== rate.count + " of " + rate.of) wrong("row", i, td.join("|"), JSON.stringify(rate));
 		});
 	}
@@ -405,10 +430,10 @@ const compareReport = `(() => {
 		if (trs.length !== want.length) wrong("brands has", trs.length, "rows");
 		trs.forEach((tr, i) => {
 			const r = want[i], td = [...tr.children].map((c) => plain(c.textContent)), c = changes.find((x) => x.brand_id === r.brand_id).mention_rate;
-			const rate = (v) => percent(v.value) + " " + Math.round(v.low * 100) + "–" + Math.round(v.high * 100) + " %" + (v.low_sample ? " few answers" : "");
+			const rate = (v) => percent(v.value) + " " + percent(v.low).replace(" %", "") + "–" + percent(v.high) + few(v);
 			const change = c.verdict === "no_clear_change" ? "– no clear change" : c.verdict === "not_comparable" ? "not comparable" : c.verdict;
 			const got = [td[1], td[3], td[4], td[5], td[6], td[7]].join("|");
-			const expected = [rate(r.mention_rate), rate(r.citation_rate), percent(r.share_of_voice.value), percent(r.first_rate.value), r.position.value.toFixed(1), String(r.mention_rate.count)].join("|");
+			const expected = [rate(r.mention_rate), rate(r.citation_rate), percent(r.share_of_voice.value), percent(r.first_rate.value) + few(r.first_rate), rounded(r.position.value, 1), String(r.mention_rate.count)].join("|");
 			if (got !== expected || !td[2].includes(change) || !td[0].includes(r.brand_name)) wrong("brand", i, got, "want", expected, td[2], change);
 		});
 	}

@@ -1,5 +1,6 @@
 // "Your brands": the active brands of the account, how often answers mention and cite them, and a form that creates one.
-import { attempt, element, once, onPress, read, write } from "./api.js";
+import { element, once } from "./api.js";
+import { attempt, onPress, read, write } from "./requests.js";
 
 const $ = (id) => document.getElementById(id);
 const say = (text) => { $("brands-state").textContent = text; };

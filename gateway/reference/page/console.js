@@ -1,5 +1,6 @@
 // The console: one request, edited by hand.
-import { attempt, base, element, hasKey, read, send, setKey } from "./api.js";
+import { base, element, hasKey, send, setKey } from "./api.js";
+import { attempt, read } from "./requests.js";
 
 const $ = (id) => document.getElementById(id);
 const say = (text) => { $("status").textContent = text; };

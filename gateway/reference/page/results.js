@@ -1,5 +1,6 @@
 // The results of a run: its jobs with their answers, citations and errors, page by page.
-import { element, onPress, read } from "./api.js";
+import { element } from "./api.js";
+import { onPress, read } from "./requests.js";
 
 // resultsOf returns an element that reads the first page each time it is opened.
 export function resultsOf(id) {

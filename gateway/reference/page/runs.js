@@ -1,5 +1,6 @@
 // "Your runs": the latest runs of the account, the states of their jobs, and the open alerts.
-import { attempt, element, onPress, read, write } from "./api.js";
+import { element } from "./api.js";
+import { attempt, onPress, read, write } from "./requests.js";
 import { resultsOf } from "./results.js";
 
 const states = ["completed", "running", "queued", "failed", "canceled"];

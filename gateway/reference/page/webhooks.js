@@ -1,5 +1,6 @@
 // "Your webhooks": the webhooks of the account, their deliveries, tests, and a form that creates one.
-import { attempt, element, once, onPress, read, write } from "./api.js";
+import { element, once } from "./api.js";
+import { attempt, onPress, read, write } from "./requests.js";
 
 const $ = (id) => document.getElementById(id);
 const say = (text) => { $("webhooks-state").textContent = text; };

@@ -9,16 +9,19 @@ export function svg(name, attributes = {}, ...content) {
   return e;
 }
 
+// whole rounds half away from zero, as the API does: a tenth of a percent is not exact in binary.
+export const whole = (v) => Math.sign(v) * Math.round(+Math.abs(v).toFixed(5));
+
 // percent writes a rate without decimals; only exact rates are 0 % and 100 %.
 export function percent(v) {
   if (v === null) return "–";
   if (v > 0 && v < 0.01) return "<1\u00a0%";
   if (v > 0.99 && v < 1) return ">99\u00a0%";
-  return `${Math.round(v * 100)}\u00a0%`;
+  return `${whole(v * 100)}\u00a0%`;
 }
 
 // interval writes the limits of a rate.
-export const interval = ({ low, high }) => low === null ? "" : `${Math.round(low * 100)}–${Math.round(high * 100)}\u00a0%`;
+export const interval = ({ low, high }) => low === null ? "" : `${percent(low).slice(0, -2)}–${percent(high)}`;
 
 const pen = document.createElement("canvas").getContext("2d");
 
@@ -37,6 +40,9 @@ function fit(text, width, bold) {
   for (; n > 0 && lengthOf(text.slice(0, n) + "…", bold) > width;) n--;
   return text.slice(0, n).replace(/[\ud800-\udbff]$/, "") + "…";
 }
+
+const line = (name, x1, y1, x2, y2) => svg("line", { class: name, x1, y1, x2, y2 });
+const label = (name, x, y, anchor, text) => svg("text", { class: name, x, y, "text-anchor": anchor }, text);
 
 // words draws a text that is cut to a width; pointers show the whole text.
 function words(text, x, y, width, attributes = {}) {
@@ -80,25 +86,25 @@ export function dots(width, groups, title, about) {
   const content = [];
   for (const group of groups) {
     const top = y;
-    content.push(words(group.name, 0, y += 14, width - 110, { class: "strong" }), svg("text", { class: "tick", x: width, y, "text-anchor": "end" }, group.note));
+    content.push(words(group.name, 0, y += 14, width - 110, { class: "strong" }), label("tick", width, y, "end", group.note));
     y += 6;
     for (const row of group.rows) {
       const rate = row.mention_rate, value = valueOf(rate);
-      const line = wide ? y + 11 : y + 27;
+      const at = wide ? y + 11 : y + 27;
       const shown = [words(row.brand_name, 16, y + 15, wide ? x0 - 26 : width - 196), dot(row.kind, 6, y + 11, 4.5, "key")];
       if (rate.value !== null) {
-        shown.push(svg("line", { class: "interval", x1: x(rate.low), x2: x(rate.high), y1: line, y2: line }),
-          ...[rate.low, rate.high].map((v) => svg("line", { class: "cap", x1: x(v), x2: x(v), y1: line - 4, y2: line + 4 })),
-          dot(row.kind, x(rate.value), line, 5, dotClass(rate.low_sample)));
+        shown.push(line("interval", x(rate.low), at, x(rate.high), at),
+          ...[rate.low, rate.high].map((v) => line("cap", x(v), at - 4, x(v), at + 4)),
+          dot(row.kind, x(rate.value), at, 5, dotClass(rate.low_sample)));
       }
-      shown.push(svg("text", { class: "value", x: wide ? x1 + 12 : width, y: y + 15, "text-anchor": wide ? "start" : "end" }, value));
+      shown.push(label("value", wide ? x1 + 12 : width, y + 15, wide ? "start" : "end", value));
       content.push(mark(row, rate, { "data-model": group.id }, ...shown));
       y += wide ? 23 : 40;
     }
-    content.unshift(...[0, 0.25, 0.5, 0.75, 1].map((v) => svg("line", { class: "grid", x1: x(v), x2: x(v), y1: top + 20, y2: y })));
+    content.unshift(...[0, 0.25, 0.5, 0.75, 1].map((v) => line("grid", x(v), top + 20, x(v), y)));
     y += 12;
   }
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((v) => svg("text", { class: "tick", x: x(v), y: 14, "text-anchor": v === 0 && !wide ? "start" : v === 1 && !wide ? "end" : "middle" }, v === 1 ? "100 %" : String(v * 100)));
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map((v) => label("tick", x(v), 14, wide || v > 0 && v < 1 ? "middle" : v ? "end" : "start", v === 1 ? "100 %" : String(v * 100)));
   return picture(width, y, title, about, { "data-x0": x0, "data-x1": x1, "data-max": 1 }, ...ticks, ...content);
 }
 
@@ -117,8 +123,8 @@ export function bars(width, rows, title, about) {
   });
   const bottom = 22 + rows.length * 30;
   return picture(width, bottom, title, about, { "data-x0": x0, "data-x1": x1, "data-max": max },
-    ...[0, max].flatMap((v) => [svg("line", { class: "grid", x1: x(v), x2: x(v), y1: 18, y2: bottom - 8 }),
-      svg("text", { class: "tick", x: x(v), y: 12, "text-anchor": "middle" }, percent(v))]), ...content);
+    ...[0, max].flatMap((v) => [line("grid", x(v), 18, x(v), bottom - 8),
+      label("tick", x(v), 12, "middle", percent(v))]), ...content);
 }
 
 // Words for the reasons of a null.
@@ -148,14 +154,14 @@ export function lines(width, buckets, series, split, title, about) {
     const last = rates.findLast((r) => r && r.value !== null);
     const content = [
       words(row.brand_name, x0 + 14, top - 8, x1 - x0 - 150, { class: "strong" }),
-      svg("text", { class: "value", x: x1, y: top - 8, "text-anchor": "end" }, last ? `latest ${percent(last.value)} (${interval(last)})` : "no answers"),
-      ...[0, 0.5, 1].flatMap((v) => [svg("line", { class: "grid", x1: x0, x2: x1, y1: y(v), y2: y(v) }),
-        svg("text", { class: "tick", x: x0 - 6, y: y(v) + 4, "text-anchor": "end" }, v === 1 ? "100 %" : String(v * 100))]),
+      label("value", x1, top - 8, "end", last ? `latest ${percent(last.value)} (${interval(last)})` : "no answers"),
+      ...[0, 0.5, 1].flatMap((v) => [line("grid", x0, y(v), x1, y(v)),
+        label("tick", x0 - 6, y(v) + 4, "end", v === 1 ? "100 %" : String(v * 100))]),
       ...missing.flatMap((run) => [svg("rect", { class: "gap", x: x0 + run[0] * step, y: top, width: run.length * step, height, fill: "url(#hatch)" }),
         svg("text", { class: "tick halo", "text-anchor": "middle", transform: `translate(${(x0 + (run[0] + run.length / 2) * step + 4).toFixed(2)} ${(top + height / 2).toFixed(2)}) rotate(-90)` }, "no answers")]),
     ];
     content.push(dot(row.kind, x0 + 4, top - 12.5, 4.5, "key"));
-    if (split !== null) content.push(svg("line", { class: "split", x1: x0 + split * step, x2: x0 + split * step, y1: top, y2: y0 }));
+    if (split !== null) content.push(line("split", x0 + split * step, top, x0 + split * step, y0));
     for (const run of stretches(rates, (r) => r && r.value !== null)) {
       const edge = (name, indexes) => indexes.map((i) => `${x(i).toFixed(2)} ${y(rates[i][name]).toFixed(2)}`).join("L");
       if (run.length > 1) {
@@ -166,16 +172,16 @@ export function lines(width, buckets, series, split, title, about) {
     buckets.forEach((bucket, i) => {
       const rate = rates[i] ?? { value: null };
       content.push(mark(row, rate, { "data-bucket": bucket.start }, ...(rate.value === null ? [] : [
-        svg("line", { class: "interval", x1: x(i), x2: x(i), y1: y(rate.low), y2: y(rate.high) }),
+        line("interval", x(i), y(rate.low), x(i), y(rate.high)),
         dot(row.kind, x(i), y(rate.value), Math.min(3.5, step / 4), dotClass(rate.low_sample || bucket.open))])));
     });
     return svg("g", { class: `panel ${row.kind}`, "data-brand": row.brand_id, "data-y0": y0, "data-y1": top }, ...content);
   });
   const bottom = 22 + series.length * (height + gap) - gap;
-  const hatch = svg("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, svg("line", { class: "hatch", x1: 0, x2: 0, y1: 0, y2: 6 }));
+  const hatch = svg("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, line("hatch", 0, 0, 0, 6));
   return picture(width, bottom + 22, title, about, { "data-x0": x0, "data-x1": x1 }, svg("defs", {}, hatch), ...panels,
-    svg("text", { class: "tick", x: x0, y: bottom + 17 }, buckets[0].label),
-    ...(buckets.length > 1 ? [svg("text", { class: "tick", x: x1, y: bottom + 17, "text-anchor": "end" }, buckets.at(-1).label)] : []));
+    label("tick", x0, bottom + 17, "start", buckets[0].label),
+    ...(buckets.length > 1 ? [label("tick", x1, bottom + 17, "end", buckets.at(-1).label)] : []));
 }
 
 // tiny draws the bar of a row of a table.

@@ -2,7 +2,9 @@
 import { base, element, hasKey, once, send, setKey } from "../docs/api.js";
 import * as show from "./sections.js";
 
-if (location.hash.includes("aiv_live_")) history.replaceState(null, "", location.pathname); // a key must not stay in an address
+// dropKey removes a key from the address.
+const dropKey = () => { if (location.hash.includes("aiv_live_")) history.replaceState(null, "", location.pathname); };
+dropKey();
 const $ = (id) => document.getElementById(id);
 document.body.classList.add("scripted");
 
@@ -43,6 +45,7 @@ function select(id, value) {
 }
 
 function readFragment() {
+  dropKey();
   const p = new URLSearchParams(location.hash.slice(1));
   const weeks = p.get("weeks"), from = p.get("from") ?? "", to = p.get("to") ?? "";
   if (isDate(from) && isDate(to) && from < to) {
@@ -85,6 +88,11 @@ addEventListener("pagehide", () => {
   setKey("");
   forget();
 });
+$("controls").addEventListener("keydown", (e) => { // a browser would open the list
+  if (e.key !== "Enter" || e.target.tagName !== "SELECT") return;
+  e.preventDefault();
+  $("load").click();
+});
 $("controls").addEventListener("submit", (e) => {
   e.preventDefault();
   once($("load"), load);
@@ -110,7 +118,11 @@ function forget() {
   turn = catalogs = null;
   keyState();
   say("");
-  for (const id of ["scope", "totals", "notes"]) $(id).hidden = true;
+  for (const id of ["scope", "totals", "notes"]) {
+    $(id).replaceChildren();
+    $(id).hidden = true;
+  }
+  fillSelects({});
   setAll(...idle);
 }
 
@@ -121,10 +133,18 @@ function setState(id, state, ...text) {
   const section = $(id);
   section.dataset.state = state;
   section.ariaBusy = state === "loading";
-  section.querySelector(".state").replaceChildren(...text);
+  const words = section.querySelector(".state"), focused = words.contains(document.activeElement);
+  words.replaceChildren(...text);
+  if (focused) focusHeading(section);
   if (state === "loading" || state === "ready") return;
   replace(section.querySelector(".body"));
   drawn.delete(id);
+}
+
+function focusHeading(section) {
+  const heading = section.querySelector("h2");
+  heading.tabIndex = -1;
+  heading.focus();
 }
 
 // replace replaces the content of a section; the focus moves to the element in the same position, or to the heading.
@@ -134,9 +154,8 @@ function replace(body, ...content) {
   body.replaceChildren(...content);
   if (open && body.querySelector("details")) body.querySelector("details").open = true;
   if (at < 0) return;
-  const heading = body.closest("section").querySelector("h2");
-  heading.tabIndex = -1;
-  (targets()[Math.min(at, targets().length - 1)] ?? heading).focus();
+  const next = targets()[Math.min(at, targets().length - 1)];
+  if (next) next.focus(); else focusHeading(body.closest("section"));
 }
 
 const drawn = new Map(); // section id: the function that draws its figure, and the width that it was drawn for
@@ -147,7 +166,7 @@ const observer = new ResizeObserver((entries) => {
 function drawFigure(id) {
   const d = drawn.get(id), box = $(id).querySelector(".figure");
   if (!d || !box) return;
-  const width = Math.floor(box.clientWidth);
+  const width = Math.floor(box.getBoundingClientRect().width);
   if (width > 0 && width !== d.width) {
     d.width = width;
     box.replaceChildren(d.figure(width));
@@ -256,19 +275,20 @@ async function get(t, address) {
   }
 }
 
-// pause waits, together with other requests that wait, and shows a countdown.
+// pause waits, together with other requests that wait and until the latest of their times, and shows a countdown.
 function pause(t, seconds, reason) {
+  t.pauseEnd = Math.max(t.pauseEnd ?? 0, Date.now() + seconds * 1000);
   t.pausing ??= t.race(new Promise((resolve, reject) => {
-    const end = Date.now() + seconds * 1000;
     const box = $("waiting");
     const finish = (f, v) => {
       clearInterval(timer);
+      if (box.contains(document.activeElement)) $("load").focus();
       box.hidden = true;
       t.pausing = null;
       f(v);
     };
     const tick = () => {
-      const left = Math.ceil((end - Date.now()) / 1000);
+      const left = Math.ceil((t.pauseEnd - Date.now()) / 1000);
       if (left <= 0 || turn !== t) return finish(resolve);
       box.firstElementChild.textContent = `${reason} Continues in ${left} s.`;
     };
@@ -300,6 +320,7 @@ async function run(t, names, cursor = null) {
       } catch (e) {
         if (turn !== t) return;
         if (e instanceof Error && e.message !== "stopped") throw e;
+        if (e.status === 401) return refuse(t, e);
         t.problems[name] = e;
       } finally {
         t.done++;
@@ -307,6 +328,7 @@ async function run(t, names, cursor = null) {
       t.settled.add(name);
       if (t.done < t.asked) say(`Loading, ${t.done} of ${t.asked}`); else performance.mark("aiv-report-loaded");
       if (name === "models" && !t.problems.models) catalogs.names = new Map(t.models.data.map((m) => [m.id, m.name]));
+      if (name === "totals") showHeader(t);
       for (const id in sections) if ($(id).dataset.state === "loading") draw(id);
     }
   };
@@ -342,41 +364,44 @@ async function load() {
   }
   if (turn !== t) return;
   catalogs ??= { names: new Map() };
+  showHeader(t);
   const names = [...(first ? ["models", "questions"] : []), "totals", "byModel", "overTime", "change", "sources"];
   if (t.scopes.includes("alerts:read")) names.push("alerts");
   else setState("alerts", "empty", "The key needs the scope ", element("code", {}, "alerts:read"), ".");
   await run(t, names);
   if (turn !== t) return;
   if (first) fillSelects(t);
-  if (t.totals) showTotals(t);
+  showHeader(t); // with the names of models
+  if (t.problems.models || t.problems.questions) catalogs = null; // the next load asks again
 }
 
-// refuse shows why a load did not begin: the key is not valid, or the server is not there.
+// refuse shows why a load did not begin, or ended: the key is not valid, or the server is not there.
 function refuse(t, e) {
-  turn = null;
-  say("");
   if (e.status === 401 || e instanceof TypeError) {
-    setAll(...idle);
+    forget();
     keyState(e.value?.detail ?? "The key is not valid.", true);
     $("key").focus();
-  } else for (const id in sections) setState(id, "problem", ...problemText({ text: e.text ?? e.message, value: e.value }, () => once($("load"), load)));
+    return;
+  }
+  turn = null;
+  say("");
+  for (const id in sections) setState(id, "problem", ...problemText({ text: e.text ?? e.message, value: e.value }, () => once($("load"), load)));
 }
 
 // enough waits for the next minute if fewer requests than needed remain in this one.
 async function enough(t, response, needed) {
-  const remaining = Number(response.headers.get("X-RateLimit-Remaining")), limit = Number(response.headers.get("X-RateLimit-Limit"));
-  const reset = Number(response.headers.get("X-RateLimit-Reset"));
-  if (response.headers.has("X-RateLimit-Remaining") && remaining < needed && limit > needed) {
-    await pause(t, Math.max(1, reset - Date.now() / 1000), "The limit of this minute is nearly used.");
-  }
+  const [limit, remaining] = ["Limit", "Remaining"].map((n) => Number(response.headers.get(`X-RateLimit-${n}`)));
+  const [, left] = /;t=(\d+)/.exec(response.headers.get("RateLimit")) ?? [];
+  if (left && remaining < needed && limit > needed) await pause(t, Number(left), "The limit of this minute is nearly used.");
 }
 
 // fillSelects offers the values of the catalogs, and keeps the values that are chosen.
 function fillSelects(t) {
+  const values = (of) => [...new Set((t.questions?.data ?? []).map((q) => q[of]))].sort().map((v) => [v, v]);
   const options = {
     model_id: (t.models?.data ?? []).map((m) => [m.id, m.name]),
-    topic: [...new Set((t.questions?.data ?? []).map((q) => q.topic))].sort().map((v) => [v, v]),
-    country: [...new Set((t.questions?.data ?? []).map((q) => q.country))].sort().map((v) => [v, v]),
+    topic: values("topic"),
+    country: values("country"),
   };
   for (const [id, values] of Object.entries(options)) {
     const chosen = $(id).value;
@@ -385,15 +410,20 @@ function fillSelects(t) {
   }
 }
 
-function showTotals(t) {
-  const { answers, questions, as_of } = t.totals;
-  const chosen = filters.filter((f) => t.filters[f]).map((f) => `${$(f).labels[0].textContent}: ${$(f).selectedOptions[0].textContent}`);
+// showHeader shows the period and the filters of a load, and its totals when they have arrived.
+function showHeader(t) {
+  const name = (f) => [...$(f).options].find((o) => o.value === t.filters[f])?.text ?? t.filters[f];
+  const chosen = filters.filter((f) => t.filters[f]).map((f) => `${$(f).labels[0].textContent}: ${name(f)}`);
   $("scope").textContent = [`${show.dayOf(t.period.from)} to ${show.dayOf(show.addDays(t.period.to, -1))}`, ...chosen].join(" · ");
+  $("scope").hidden = false;
+  $("totals").hidden = $("notes").hidden = true;
+  if (!t.totals) return;
+  const { answers, questions, as_of } = t.totals;
   $("totals").textContent = `${show.plural(answers.ok, "answer")} to ${show.plural(questions, "question")} by ${show.plural(show.modelsOf(t.totals).length, "model")} · as of ${show.timeOf(as_of)}`;
-  const notes = show.notes(t.totals, catalogs.names);
+  const notes = show.notes(t.totals, catalogs?.names ?? new Map());
   $("notes").replaceChildren(...notes.map((n) => element("li", {}, n)));
   $("notes").hidden = notes.length === 0;
-  $("scope").hidden = $("totals").hidden = false;
+  $("totals").hidden = false;
 }
 
 forget();

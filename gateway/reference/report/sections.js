@@ -1,7 +1,7 @@
 // The six sections: what each shows of the responses. Each function returns an empty state as {empty}, or {figure, table, left, request},
 // where figure draws for a width, or {body, request}.
 import { base, element } from "../docs/api.js";
-import { bars, dots, interval, lines, percent, reasons, tiny } from "./plot.js";
+import { bars, dots, interval, lines, percent, reasons, tiny, whole } from "./plot.js";
 
 const most = { brands: 6, models: 12 };
 const byText = (a, b) => a < b ? -1 : a > b ? 1 : 0;
@@ -15,6 +15,7 @@ export const brandsOf = (totals) => totals.data.toSorted((a, b) =>
 export function modelsOf(totals, rows = []) {
   const answers = new Map(rows.map((row) => [row.group.model_id, 0]));
   for (const m of totals.models) answers.set(m.model_id, (answers.get(m.model_id) ?? 0) + m.answers);
+  for (const { group, mention_rate: { of } } of rows) answers.set(group.model_id, Math.max(answers.get(group.model_id), of)); // models has 50 entries at most
   return [...answers].map(([id, n]) => ({ id, answers: n })).sort((a, b) => b.answers - a.answers || byText(a.id, b.id));
 }
 
@@ -29,15 +30,17 @@ function table(caption, columns, rows) {
       ...cells.map((content, i) => cell(columns[i], [content].flat(), i))))));
 }
 
-const number = { class: "number" };
-const tenth = (v) => v === null ? "–" : `${(v * 100).toFixed(1)}\u00a0%`;
+const number = (name) => ({ name, class: "number" });
+const named = (name) => ({ name, class: "name" });
+const oneDecimal = (v) => (whole(v * 10) / 10).toFixed(1);
+const tenth = (v) => v === null ? "–" : `${oneDecimal(v * 100)}\u00a0%`;
 const few = (rate) => rate.low_sample && rate.value !== null ? "few answers" : "";
 const small = (text) => element("small", {}, text);
 const why = (cell) => small(reasons[cell.reason]);
-const rateCell = (rate) => rate.value === null ? ["– ", why(rate)] : [percent(rate.value), " ", small(interval(rate)), ...(few(rate) ? [" ", small("few answers")] : [])];
-const shareCell = (share) => share.value === null ? ["– ", why(share)] : [percent(share.value)];
+const shareCell = (share, ...more) => share.value === null ? ["– ", why(share)] : [percent(share.value), ...more, ...(few(share) ? [" ", small("few answers")] : [])];
+const rateCell = (rate) => shareCell(rate, " ", small(interval(rate)));
 const brandName = (row) => [element("span", { class: `key ${row.kind}`, "aria-hidden": "true" }), element("span", { class: "name", dir: "auto" }, row.brand_name), " ", small(row.kind)];
-const points = (v, plus = "") => `${v > 0 ? plus : v < 0 ? "−" : ""}${Math.abs(Math.round(v * 100))}`;
+const points = (v, plus = "", n = whole(v * 100)) => `${n > 0 ? plus : n < 0 ? "−" : ""}${Math.abs(n)}`;
 
 // verdict writes the change of a rate; there is an arrow only with a clear one.
 function verdict(change) {
@@ -53,11 +56,11 @@ export function brands({ totals, change, changeNote }) {
     return { empty: ["The account has no brands. Create one with ", element("a", { href: `${base}/docs#createBrand` }, "POST /v1/brands"), "; stored answers are recounted."] };
   }
   const changes = new Map(change?.data.map((row) => [row.brand_id, row.mention_rate]));
-  const columns = [{ name: "Brand" }, { name: "Mention rate", ...number }, { name: "Change", class: "change" }, { name: "Citation rate", ...number },
-    { name: "Share of voice", ...number }, { name: "First", ...number }, { name: "Position", ...number }, { name: "Answers", ...number }];
+  const columns = [{ name: "Brand" }, number("Mention rate"), { name: "Change", class: "change" }, number("Citation rate"),
+    number("Share of voice"), number("First"), number("Position"), number("Answers")];
   const rows = brandsOf(totals).map((row) => ({ "data-brand": row.brand_id, cells: [
     brandName(row), rateCell(row.mention_rate), change ? verdict(changes.get(row.brand_id)) : changeNote, rateCell(row.citation_rate),
-    shareCell(row.share_of_voice), shareCell(row.first_rate), row.position.value === null ? ["– ", why(row.position)] : row.position.value.toFixed(1),
+    shareCell(row.share_of_voice), shareCell(row.first_rate), row.position.value === null ? ["– ", why(row.position)] : oneDecimal(row.position.value),
     row.mention_rate.count.toLocaleString("en")] }));
   return { body: [table("Rates with their 95 % intervals; change in points against the first half of the period; answers that mention the brand", columns, rows)] };
 }
@@ -80,7 +83,7 @@ export function byModel({ totals, byModel: response, names }) {
     id, name: names.get(id) ?? id, note: plural(answers, "answer"), rows: shown.brands.map((b) => rowOf.get(`${id} ${b.brand_id}`)).filter(Boolean),
   }));
   const flat = groups.flatMap((g) => g.rows.map((row) => ({ name: `${row.brand_name} on ${g.name}`, value: row.mention_rate.value })));
-  const columns = [{ name: "Model", class: "name" }, { name: "Brand", class: "name" }, ...rateColumns];
+  const columns = [named("Model"), named("Brand"), ...rateColumns];
   return {
     figure: (width) => dots(width, groups, "Mention rate by model and brand", extremes(flat)),
     table: table("Mention rate by model and brand", columns, groups.flatMap((g) => g.rows.map((row) => ({ cells: [g.name, row.brand_name, ...rateCells(row.mention_rate)] })))),
@@ -88,7 +91,7 @@ export function byModel({ totals, byModel: response, names }) {
   };
 }
 
-const rateColumns = [{ name: "Rate", ...number }, { name: "Low", ...number }, { name: "High", ...number }, { name: "Answers", ...number }, { name: "Note" }];
+const rateColumns = [number("Rate"), number("Low"), number("High"), number("Answers"), { name: "Note" }];
 const rateCells = (rate) => [tenth(rate.value), tenth(rate.low), tenth(rate.high), `${rate.count} of ${rate.of}`, rate.value === null ? reasons[rate.reason] : few(rate)];
 
 export function overTime({ totals, overTime: response, period, unit }) {
@@ -105,7 +108,7 @@ export function overTime({ totals, overTime: response, period, unit }) {
   const series = shown.map((row) => ({ row, rates: buckets.map((b) => rowOf.get(`${b.start} ${row.brand_id}`) ?? null) }));
   const flat = series.flatMap(({ row, rates }) => rates.flatMap((r, i) => r ? [{ name: `${row.brand_name}, ${buckets[i].label}`, value: r.value }] : []));
   const none = { value: null, low: null, high: null, count: 0, of: 0, reason: "no_answers" };
-  const columns = [{ name: unit[0].toUpperCase() + unit.slice(1) }, { name: "Brand", class: "name" }, ...rateColumns];
+  const columns = [{ name: unit[0].toUpperCase() + unit.slice(1) }, named("Brand"), ...rateColumns];
   const note = (rate, b) => [rate.value === null ? reasons[rate.reason] : few(rate), b.open ? "in progress" : ""].filter(Boolean).join(", ");
   return {
     figure: (width) => lines(width, buckets, series, splitOf(buckets, period.middle), `Mention rate by ${unit} and brand`, extremes(flat)),
@@ -151,22 +154,22 @@ export function share({ totals }) {
   const flat = shown.map((row) => ({ name: row.brand_name, value: row.share_of_voice.value }));
   return {
     figure: (width) => bars(width, shown, "Share of voice by brand", extremes(flat)),
-    table: table("Share of voice by brand", [{ name: "Brand", class: "name" }, { name: "Share", ...number }, { name: "Mentions", ...number }, { name: "Note" }],
+    table: table("Share of voice by brand", [named("Brand"), number("Share"), number("Mentions"), { name: "Note" }],
       shown.map((row) => ({ cells: [row.brand_name, tenth(row.share_of_voice.value), `${row.share_of_voice.count} of ${row.share_of_voice.of}`, row.share_of_voice.value === null ? reasons[row.share_of_voice.reason] : ""] }))),
     left: leftOut([shown.length, all.length, "brands"]),
   };
 }
 
-const hostName = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}$/;
+const hostName = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{1,62}$/;
 
 export function sources({ sources: pages, brandNames }) {
   const rows = pages.flatMap((p) => p.data);
   if (rows.length === 0) return { empty: ["No sources in this period."] };
-  const columns = [{ name: "Host", class: "name" }, { name: "Owner", class: "name" }, { name: "Answers", ...number }, { name: "Share", ...number },
-    { name: "Models", ...number }, { name: "Questions", ...number }, { name: "Last cited", ...number }];
+  const columns = [named("Host"), named("Owner"), number("Answers"), number("Share"),
+    number("Models"), number("Questions"), number("Last cited")];
   const first = rows[0].answers;
   const body = table("Hosts that answers cite, with the share of all citations", columns, rows.map((row) => ({ cells: [
-    hostName.test(row.host) ? element("a", { href: `https://${row.host}/`, rel: "noopener noreferrer nofollow" }, row.host) : row.host,
+    hostName.test(row.host) ? element("a", { href: `https://${row.host}/`, rel: "noopener noreferrer nofollow" }, ...row.host.split(/(?<=\.)/).flatMap((part) => [part, element("wbr")])) : row.host,
     brandNames.has(row.brand_id) ? `${row.owner}: ${brandNames.get(row.brand_id)}` : row.owner,
     [tiny(row.answers / first, row.owner), element("span", {}, row.answers.toLocaleString("en"))], row.citation_share.value === null ? ["– ", why(row.citation_share)] : percent(row.citation_share.value),
     String(row.models), String(row.questions), dayOf(row.last_cited_at.slice(0, 10))] })));
@@ -180,8 +183,8 @@ export function alerts({ alerts: response, names, brandNames }) {
     body: [element("ul", { class: "alerts" }, ...response.data.map((a) => element("li", {},
       element("p", { class: "about" }, element("strong", {}, a.severity), ` ${say(a.type)}`, " · ", element("time", { datetime: a.detected_at }, timeOf(a.detected_at))),
       element("h3", { dir: "auto" }, a.title), element("p", { dir: "auto" }, a.message),
-      ...[[a.brand_id && (brandNames.get(a.brand_id) ?? a.brand_id), a.model_id && (names.get(a.model_id) ?? a.model_id), a.country].filter(Boolean).join(" · ")]
-        .filter(Boolean).map((about) => element("p", { class: "about" }, about)))))],
+      element("p", { class: "about" }, ...[brandNames.get(a.brand_id) ?? a.brand_id, names.get(a.model_id) ?? a.model_id, a.country].filter(Boolean)
+        .flatMap((about, i) => [i ? " · " : "", element("bdi", {}, about)])))))],
     left: response.has_more ? `The latest ${response.data.length} alerts; there are more.` : "",
   };
 }
@@ -191,7 +194,7 @@ export function notes(totals, names) {
   const a = totals.answers, all = a.ok + a.empty + a.truncated + a.failed + a.canceled + a.pending + a.recounting;
   const lost = a.failed + a.truncated + a.empty;
   const versions = new Map();
-  for (const m of totals.models) versions.set(m.model_id, (versions.get(m.model_id) ?? 0) + 1);
+  for (const m of totals.models) if (m.model_version !== null) versions.set(m.model_id, (versions.get(m.model_id) ?? 0) + 1);
   const are = (n) => n === 1 ? "is" : "are", some = (n, text) => n > 0 && `${plural(n, "answer")} ${are(n)} ${text}`;
   return [
     some(a.pending, "not final yet; the figures will change."),
