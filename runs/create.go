@@ -92,7 +92,7 @@ func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) 
 	}
 	result, err := batcher.Do(ctx, w)
 	switch {
-	case waitedForKey(err):
+	case waitedForKey(err) || result.inUse:
 		return nil, ErrKeyInUse
 	case result.quota != nil:
 		return nil, result.quota

@@ -80,21 +80,25 @@ func TestDuplicateAlone(t *testing.T) {
 
 // TestBatchWithADuplicate: requests in one batch with a request that waits for a duplicate are written while it waits.
 // The batch waits briefly for a key, whatever the session's settings; then its requests are retried individually, and
-// the one waits as long as the session's settings allow.
+// the one waits as long as the session's settings allow. Runs of an account with a quota wait together, and are written
+// when it has given up.
 func TestBatchWithADuplicate(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, settings string
+		quota          *int64
 		giveUp         bool  // the duplicate rolls back when all others are written
 		want           error // of the waiting request
 		runs           int
 	}{
-		{"the duplicate rolls back", "&lock_timeout=0&statement_timeout=0", true, nil, 20},
-		{"the duplicate never ends", "&lock_timeout=2s", false, runs.ErrKeyInUse, 19},
+		{"the duplicate rolls back", "&lock_timeout=0&statement_timeout=0", nil, true, nil, 20},
+		{"the duplicate never ends", "&lock_timeout=2s", nil, false, runs.ErrKeyInUse, 19},
+		{"the duplicate of an account with a quota never ends", "&lock_timeout=2s", new(int64(20)), false, runs.ErrKeyInUse, 19},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
+			s.meter(test.quota, nil)
 			storetest.SetLockTimeout(t, s.pool, "5s") // on a cluster also that of a batch
 			giveUp := s.claim(t, "5")
 			var requests []*runs.CreateRequest

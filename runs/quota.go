@@ -72,6 +72,33 @@ func (r *Runs) writeMetered(ctx context.Context, batch []*pending, lockTimeout s
 	return results, err
 }
 
+// retryMetered is writeMetered for the runs of one account after their batch has failed. If the transaction has waited
+// for a key as long as it may, the runs are written one by one, so that only those with a key in use are refused.
+func (r *Runs) retryMetered(ctx context.Context, batch []*pending) ([]writeResult, error) {
+	results, err := r.writeMetered(ctx, batch, "")
+	if !waitedForKey(err) {
+		return results, err
+	}
+	results = make([]writeResult, len(batch))
+	inUse := make(map[any]bool)
+	for i, p := range batch {
+		if inUse[p.key()] {
+			results[i].inUse = true
+			continue
+		}
+		one, err := r.writeMetered(ctx, batch[i:i+1], batchLockWait)
+		switch {
+		case waitedForKey(err):
+			inUse[p.key()], results[i].inUse = true, true
+		case err != nil:
+			return nil, err // those that are written are found by their keys
+		default:
+			results[i] = one[0]
+		}
+	}
+	return results, nil
+}
+
 // writeFitting is writeMetered in a transaction that its caller ends.
 func (r *Runs) writeFitting(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout string) ([]writeResult, error) {
 	used, taken, err := lockMonths(ctx, tx, batch, lockTimeout)

@@ -150,7 +150,7 @@ func New(cfg Config) *Runs {
 	r.large = batch.New(large)
 
 	metered := config
-	metered.Flush, metered.Retry = within(meteredLockWait, r.writeMetered), within("", r.writeMetered)
+	metered.Flush, metered.Retry = within(meteredLockWait, r.writeMetered), r.retryMetered
 	metered.Key, metered.RetryIndividually = (*pending).account, store.MayConcernOneRow
 	r.metered = batch.New(metered)
 

@@ -34,7 +34,8 @@ const maxBatchJobs = 5000
 
 // A writeResult is the outcome of one run of a batch.
 type writeResult struct {
-	written bool        // false: its key is taken, or it does not fit
+	written bool        // false: its key is taken or in use, or it does not fit
+	inUse   bool        // another transaction is claiming its key
 	quota   *QuotaError // why it does not fit
 }
 
