@@ -67,7 +67,7 @@ function writeFragment() {
   history.replaceState(null, "", `#${p}`);
 }
 
-const wide = matchMedia("(min-width: 680px)");
+const wide = matchMedia("(min-width: 640px)");
 const fold = () => { $("filters").open = wide.matches; };
 wide.addEventListener("change", fold);
 fold();
@@ -118,12 +118,16 @@ function forget() {
   turn = catalogs = null;
   keyState();
   say("");
+  hideHeader();
+  fillSelects({});
+  setAll(...idle);
+}
+
+function hideHeader() {
   for (const id of ["scope", "totals", "notes"]) {
     $(id).replaceChildren();
     $(id).hidden = true;
   }
-  fillSelects({});
-  setAll(...idle);
 }
 
 // States of sections.
@@ -385,6 +389,7 @@ function refuse(t, e) {
   }
   turn = null;
   say("");
+  hideHeader();
   for (const id in sections) setState(id, "problem", ...problemText({ text: e.text ?? e.message, value: e.value }, () => once($("load"), load)));
 }
 
