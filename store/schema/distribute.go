@@ -56,8 +56,8 @@ type PlacedTable struct {
 }
 
 // HasCitus reports whether the database has the extension citus.
-func HasCitus(ctx context.Context, pool *pgxpool.Pool) (found bool, err error) {
-	err = pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')`).Scan(&found)
+func HasCitus(ctx context.Context, db store.Querier) (found bool, err error) {
+	err = db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')`).Scan(&found)
 	return found, err
 }
 

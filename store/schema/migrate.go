@@ -177,22 +177,12 @@ func (c *Config) watchBlockers(ctx context.Context, pool *pgxpool.Pool, pid uint
 // apply runs one migration and records it, in one transaction.
 func apply(ctx context.Context, conn *pgx.Conn, m *Migration) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		distributed, err := isDistributed(ctx, tx)
-		if err != nil {
-			return err
-		}
 		for begin, end := range statements(m.sql) {
-			sql := m.sql[begin:end]
-			if form := distributedForm(sql); distributed && form != nil {
-				err = execAll(ctx, tx, form)
-			} else {
-				_, err = tx.Exec(ctx, sql)
-			}
-			if err != nil {
+			if err := execStatement(ctx, tx, m.sql[begin:end]); err != nil {
 				return fmt.Errorf("apply migration %s%s: %w", m, line(m.sql, begin, err), err)
 			}
 		}
-		err = tx.QueryRow(ctx, insertSchemaMigration, m.Version, m.Name, m.checksum, m.OldestCompatible).Scan(&m.AppliedAt)
+		err := tx.QueryRow(ctx, insertSchemaMigration, m.Version, m.Name, m.checksum, m.OldestCompatible).Scan(&m.AppliedAt)
 		if err != nil {
 			return fmt.Errorf("record migration %s: %w", m, err)
 		}

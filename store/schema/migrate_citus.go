@@ -9,9 +9,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// execStatement executes a statement of a migration, or its form in a distributed database.
+func execStatement(ctx context.Context, tx pgx.Tx, sql string) error {
+	all := []string{sql}
+	if form := distributedForm(sql); form != nil {
+		if distributed, err := isDistributed(ctx, tx); err != nil {
+			return err
+		} else if distributed {
+			all = form
+		}
+	}
+	for _, sql := range all {
+		if _, err := tx.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // isDistributed reports whether Distribute has placed the tables of the database.
 func isDistributed(ctx context.Context, db store.Querier) (is bool, err error) {
-	err = db.QueryRow(ctx, `SELECT to_regclass('pg_dist_partition') IS NOT NULL`).Scan(&is)
+	is, err = HasCitus(ctx, db)
 	if err == nil && is {
 		err = db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass($1))`, colocated).Scan(&is)
 	}
@@ -23,15 +41,6 @@ func distributedForm(sql string) []string {
 	for _, form := range distributedForms {
 		if strings.Contains(sql, "\n"+form.begins) {
 			return form.statements
-		}
-	}
-	return nil
-}
-
-func execAll(ctx context.Context, tx pgx.Tx, statements []string) error {
-	for _, sql := range statements {
-		if _, err := tx.Exec(ctx, sql); err != nil {
-			return err
 		}
 	}
 	return nil
