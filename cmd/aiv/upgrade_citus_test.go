@@ -3,9 +3,7 @@
 package main
 
 import (
-	"crypto/sha256"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,8 +34,8 @@ func TestUpgradeOfADistributedDatabase(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("from %04d", n), func(t *testing.T) {
 			url := storetest.EmptyOnCitus(t)
+			storetest.MigrateAsThen(t, url, all[:n])
 			pool := connect(t, url)
-			migrateAsThen(t, pool, all[:n])
 			_, err := schema.Distribute(t.Context(), pool, existing(t, pool))
 			must(t, err)
 			storetest.Exec(t, pool, sampleRows)
@@ -67,22 +65,6 @@ const firstFacts = 17
 
 // separateOwnQuestions is the migration that moves the questions of accounts into tables of their own.
 const separateOwnQuestions = 18
-
-// migrateAsThen is aiv migrate of a release that had these migrations.
-func migrateAsThen(t *testing.T, pool *pgxpool.Pool, files []string) {
-	t.Helper()
-	storetest.Exec(t, pool, `CREATE TABLE schema_migrations (version int PRIMARY KEY, name text NOT NULL, checksum bytea NOT NULL,
-  applied_at timestamptz NOT NULL DEFAULT clock_timestamp(), oldest_compatible int)`)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(t, err)
-		version, name, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".sql"), "_")
-		storetest.Exec(t, pool, string(text))
-		sum := sha256.Sum256(text)
-		_, err = pool.Exec(t.Context(), `INSERT INTO schema_migrations (version, name, checksum) VALUES ($1::text::int, $2, $3)`, version, name, sum[:])
-		must(t, err)
-	}
-}
 
 // existing returns the capabilities with those of their tables that the database has.
 func existing(t *testing.T, pool *pgxpool.Pool) []schema.Capability {

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 	"net/url"
 	"os"
@@ -186,7 +185,7 @@ func TestUpgradeFromEachRelease(t *testing.T) {
 		t.Run(fmt.Sprintf("from %04d", n), func(t *testing.T) {
 			t.Parallel()
 			old := storetest.Empty(t)
-			migrateAsThen(t, old, all[:n])
+			storetest.MigrateAsThen(t, old, all[:n])
 			copyRows(t, d.url, old)
 			const refusal = "; run `aiv migrate`"
 			if code, _, stderr := aiv(t.Context(), "serve", "-database-url", old, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"); code != 1 || !strings.Contains(stderr, refusal) {
@@ -200,30 +199,6 @@ func TestUpgradeFromEachRelease(t *testing.T) {
 
 // firstRelease is the last migration of 0.1.0.
 const firstRelease = 4
-
-// migrateAsThen is aiv migrate of a release that had these migrations.
-func migrateAsThen(t *testing.T, databaseURL string, files []string) {
-	t.Helper()
-	conn := dial(t, databaseURL)
-	exec := func(sql string, args ...any) {
-		t.Helper()
-		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	exec(`CREATE TABLE schema_migrations (version int PRIMARY KEY, name text NOT NULL, checksum bytea NOT NULL,
-  applied_at timestamptz NOT NULL DEFAULT clock_timestamp(), oldest_compatible int)`)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(t, err)
-		version, name, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".sql"), "_")
-		number, err := strconv.Atoi(version)
-		must(t, err)
-		exec(string(text))
-		sum := sha256.Sum256(text)
-		exec(`INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)`, number, name, sum[:])
-	}
-}
 
 // The tables of 0.1.0, those that others refer to first. A migration fills methodologies.
 var oldTables = strings.Fields(`plans accounts credentials api_rate_limit_buckets audit_log providers provider_dependencies
