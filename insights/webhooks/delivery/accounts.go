@@ -73,10 +73,36 @@ type accountRow struct {
 	Failing       bool
 }
 
-// readAccounts reads the endpoints of newly claimed accounts, and those that were read more than rereadAccount ago. It
-// drops the accounts that the process no longer owns.
+// readAccounts reads the endpoints of newly claimed accounts, and those that were read more than rereadAccount ago.
 func (d *Dispatcher) readAccounts(ctx context.Context) error {
-	ids := d.stale()
+	return d.readEndpoints(ctx, d.stale(), func(a *account, rows []accountRow) {
+		if a.version != rows[0].Version { // deliveries may be due that were not when they were read
+			for _, e := range a.endpoints {
+				e.fetch.changed()
+			}
+		}
+		a.version, a.readAt = rows[0].Version, time.Now()
+		for _, e := range a.endpoints {
+			e.gone = e.gone && len(e.loaded) > 0 // the outcome with the 410 may not be written yet
+		}
+		d.update(a, rows)
+	})
+}
+
+// readChanges reads the endpoints of due deliveries again, after these were found: a change that was answered before a
+// delivery was queued holds for its first attempt. It does not take the version, because other deliveries may have been
+// queued since.
+func (d *Dispatcher) readChanges(ctx context.Context, due []*delivery) error {
+	ids := make([]store.ID, len(due))
+	for i, next := range due {
+		ids[i] = next.endpoint.account.id
+	}
+	slices.SortFunc(ids, store.ID.Compare)
+	return d.readEndpoints(ctx, slices.Compact(ids), d.update)
+}
+
+// readEndpoints reads the endpoints of accounts, for update. It drops the accounts that the process no longer owns.
+func (d *Dispatcher) readEndpoints(ctx context.Context, ids []store.ID, update func(*account, []accountRow)) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -98,7 +124,7 @@ func (d *Dispatcher) readAccounts(ctx context.Context) error {
 		if a, rows := d.accounts[id], ofAccount[id]; len(rows) == 0 {
 			d.drop(a)
 		} else {
-			d.update(a, rows)
+			update(a, rows)
 		}
 	}
 	return nil
@@ -118,12 +144,6 @@ func (d *Dispatcher) stale() (ids []store.ID) {
 
 // update applies what was read of an account. d.mu is held.
 func (d *Dispatcher) update(a *account, rows []accountRow) {
-	if a.version != rows[0].Version { // deliveries may be due that were not when they were read
-		for _, e := range a.endpoints {
-			e.fetch.changed()
-		}
-	}
-	a.version, a.readAt = rows[0].Version, time.Now()
 	enabled := make(map[store.ID]bool)
 	for _, r := range rows {
 		if r.Endpoint == nil {
@@ -149,9 +169,6 @@ func (d *Dispatcher) update(a *account, rows []accountRow) {
 
 // update applies what was read of an enabled endpoint.
 func (e *endpoint) update(r accountRow, m *webhooks.Master) {
-	if len(e.loaded) == 0 { // otherwise the outcome with the 410 may not be written yet
-		e.gone = false
-	}
 	e.url, e.disabled = *r.URL, false
 	e.keys = [][]byte{m.Key(e.id, *r.SecretVersion)}
 	if r.PreviousUntil != nil && r.PreviousUntil.After(time.Now()) {

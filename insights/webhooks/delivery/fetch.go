@@ -234,7 +234,7 @@ func (d *Dispatcher) endReads(reads []*dueRead, due []*delivery) {
 			next.endpoint.fetch.restart()
 			continue
 		}
-		if next.endpoint.stopped() { // it has responded with 410
+		if a := next.endpoint.account; next.endpoint.stopped() || d.accounts[a.id] != a { // since the delivery was found
 			continue
 		}
 		d.turns.load(next)

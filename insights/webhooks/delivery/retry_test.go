@@ -37,6 +37,31 @@ func TestRetriesFollowTheSchedule(t *testing.T) {
 	}
 }
 
+// TestChangesHoldForTheNextEvent: an event that is recorded after an endpoint was changed is sent as the change says, even
+// if the process read the endpoint just before. To one that was deleted meanwhile it is not sent.
+func TestChangesHoldForTheNextEvent(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	account := f.NewAccount(t)
+	old, next := newReceiver(t, nil), newReceiver(t, nil)
+	e := f.endpoint(t, account, old.URL)
+	h := &hook{sql: readDue}
+	d := f.hookedDispatcher(t, h)
+	deliver := func() {
+		f.record(t, account, 1)
+		must(t, d.round(t.Context(), t.Context(), true))
+		d.attempts.Wait()
+		must(t, d.writeOutcomes(t.Context()))
+	}
+	deliver()
+	_, err := f.Update(t.Context(), account, e.ID, webhooks.Change{URL: &next.URL}, maySendAll)
+	must(t, err)
+	deliver()
+	h.end = func() { must(t, f.Delete(t.Context(), account, e.ID)) }
+	deliver()
+	equal(t, []int{1, 1}, []int{old.received(), next.received()}, "events at the old and at the new URL")
+}
+
 // TestChangesHoldForPending: a changed URL and a rotated secret hold for what is pending.
 func TestChangesHoldForPending(t *testing.T) {
 	t.Parallel()

@@ -60,6 +60,9 @@ func (d *Dispatcher) round(ctx, work context.Context, poll bool) error {
 	if err := d.readEvents(ctx, due); err != nil {
 		return err
 	}
+	if err := d.readChanges(ctx, due); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	d.endReads(reads, due)
 	d.startAttempts(work)
