@@ -63,7 +63,7 @@ func (o *Dispatch) Flags(c *cli.Call) func() error {
 	check := o.flags(c, dispatchDefaults, minDispatchConns)
 	o.privateWebhooksFlag(c)
 	c.DurationFlag(&o.answersKept, "answers-kept", 0, "the `DURATION` for which answers are kept after their job ended, such as 400d or 36h; at least 24h (default: forever)")
-	prefixesFlag(c, &o.webhookDeny, "webhook-deny", "connect to no webhook in these networks: a comma-separated `LIST` such as 192.0.2.0/24; addresses that are not public are always denied")
+	networksFlag(c, &o.webhookDeny, "webhook-deny", "connect to no webhook in these networks: a comma-separated `LIST` such as 192.0.2.0/24; addresses that are not public are always denied")
 	return func() (err error) {
 		if err := check(); err != nil {
 			return err

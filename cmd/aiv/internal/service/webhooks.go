@@ -29,18 +29,27 @@ func (o *Options) privateWebhooksFlag(c *cli.Call) {
 	c.Flags.BoolVar(&o.webhooks.allowPrivate, "webhook-allow-private", false, "allow webhooks with http URLs and private addresses, for private networks and tests")
 }
 
-// prefixesFlag declares a flag for a list of networks.
-func prefixesFlag(c *cli.Call, to *[]netip.Prefix, name, usage string) {
+// networksFlag declares a flag for a list of networks.
+func networksFlag(c *cli.Call, to *[]netip.Prefix, name, usage string) {
 	c.Flags.Func(name, usage, func(list string) error {
 		for text := range strings.SplitSeq(list, ",") {
-			p, err := netip.ParsePrefix(strings.TrimSpace(text))
+			network, err := parseNetwork(strings.TrimSpace(text))
 			if err != nil {
 				return errors.New("must be a comma-separated list of networks such as 192.0.2.0/24")
 			}
-			*to = append(*to, p.Masked())
+			*to = append(*to, network)
 		}
 		return nil
 	})
+}
+
+// parseNetwork parses a network. One of IPv4-mapped addresses is an IPv4 network, as the addresses of connections are.
+func parseNetwork(text string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(text)
+	if bits := p.Bits() - 96; err == nil && bits >= 0 && p.Addr().Is4In6() {
+		p = netip.PrefixFrom(p.Addr().Unmap(), bits)
+	}
+	return p.Masked(), err
 }
 
 // RecordFinished records the events of runs that the transaction makes final.
