@@ -11,12 +11,12 @@ import (
 	"aiv/store"
 )
 
-// Acting is who acts for a credential without a request: the newest valid one of the credential and those that descend
-// from it by rotation. If none is valid, Credential is nil, and the newest one has the state.
+// Acting is the credential for which a process acts without a request: the newest valid one among a credential and its
+// successors by rotation. If none is valid, Credential is nil, and State is the state of the newest.
 type Acting struct {
 	Credential *Credential // without RateLimit
 	ID         store.ID    // of the newest
-	State      string      // revoked, disabled or expired, the first that holds
+	State      string      // revoked, disabled or expired, the first that applies
 }
 
 // A descendant is a row of readActing.
@@ -33,7 +33,7 @@ type descendant struct {
 	MaxJobs      *int64
 }
 
-// ReadActing returns who acts for a credential of an account. A credential that does not exist is revoked.
+// ReadActing returns the Acting of a credential of an account. A credential that does not exist counts as revoked.
 func ReadActing(ctx context.Context, db store.Querier, account, credential store.ID) (Acting, error) {
 	rows, err := db.Query(ctx, readActing, account, credential)
 	if err != nil {

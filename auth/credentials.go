@@ -105,7 +105,7 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration,
 }
 
 // mayHaveKeys rejects an account that does not exist or is erased. It locks the account, so that an erasure waits for
-// this transaction and revokes the new key. An erasure locks the account before its credentials, too.
+// this transaction and revokes the new key. An erasure also locks the account before its credentials.
 func mayHaveKeys(ctx context.Context, tx pgx.Tx, id store.ID) error {
 	rows, err := tx.Query(ctx, lockAccount, id)
 	if err != nil {
@@ -118,8 +118,8 @@ func mayHaveKeys(ctx context.Context, tx pgx.Tx, id store.ID) error {
 	return err
 }
 
-// mayRotate rejects a credential that has a successor. If that is revoked, the new key needs an expiry, because that of
-// the credential is the end of its grace period.
+// mayRotate rejects a credential that has a successor. If the successor is revoked, the new key needs an expiry,
+// because the expiry of the credential is the end of its grace period.
 func mayRotate(ctx context.Context, tx pgx.Tx, id store.ID, expires *time.Time) error {
 	var successor store.ID
 	var revoked bool

@@ -26,8 +26,8 @@ func (a *Admin) BeginErasing(ctx context.Context, id store.ID) (revoked time.Dur
 	return revoked, err
 }
 
-// EndErasing deletes the credentials of an account and replaces its name. Nothing may refer to the credentials any
-// more. The account itself stays, with its usage totals.
+// EndErasing deletes the credentials of an account and replaces its name. No row must refer to the credentials. The
+// account itself stays, with its usage totals.
 func (a *Admin) EndErasing(ctx context.Context, id store.ID) error {
 	return store.Step(ctx, a.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, deleteCredentials, id); err != nil {

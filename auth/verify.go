@@ -11,8 +11,8 @@ func Invariants() []store.Invariant {
 	}}
 }
 
-// KnownScopes returns the invariant that credentials have only these scopes. No constraint says so, because replacing
-// one for each new scope would block all requests for its time.
+// KnownScopes returns the invariant that credentials have only these scopes. It is not a constraint, because replacing
+// it for each new scope would block all requests while it is checked.
 func KnownScopes(scopes []string) store.Invariant {
 	return store.Invariant{
 		Name: "credential_scopes",

@@ -1,7 +1,7 @@
 // Package checks decides whether a requested run may be created. Each check has a file and one reason to reject a run;
 // Standard lists them in order.
 //
-// The package owns no table. Package runs calls a Registry, its Checker, before it writes a run.
+// The package owns no table. Package runs calls a Registry as its Checker before it writes a run.
 package checks
 
 import (

@@ -40,7 +40,7 @@ func readAddress(x *exchange, r *http.Request, rest string) (logicalRequest, err
 	return logicalRequest{}, problem.NotAllowed("GET, HEAD, POST", "Send reads by GET and writes by POST with an envelope.")
 }
 
-// readQuery reads ?path=/v1/runs&limit=20. The filters may be inside path as well.
+// readQuery reads ?path=/v1/runs&limit=20. The filters may also be inside path.
 func readQuery(r *http.Request) (logicalRequest, error) {
 	l := newLogicalRequest(r.Method, "", r.URL.RawQuery)
 	paths := l.params.Take("path")

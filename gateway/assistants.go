@@ -150,7 +150,7 @@ type toolCall struct {
 	header  http.Header
 	body    []byte
 	size    int // of the body; one that is too large is not kept
-	rows    int // of the document, if it has rows and is no list
+	rows    int // of the document, if it has rows and is not a list
 	problem *problem.Problem
 }
 
@@ -194,7 +194,7 @@ func (x *exchange) fit(n int, pageOf func(n int) page) (page, error) {
 	return pageOf(n), nil
 }
 
-// shows reports whether the rows of the response have the cell. Those of a request, for which c is nil, have all.
+// shows reports whether the rows of the response have the cell. Without a tool, c is nil and rows have all cells.
 func (c *toolCall) shows(cell string) bool {
 	return c == nil || c.metrics == nil || slices.Contains(c.metrics, cell)
 }

@@ -44,8 +44,8 @@ func readJSON(x *exchange, r *http.Request) (strictjson.Value, error) {
 	return request.Parse(string(body), jsonLimits)
 }
 
-// withoutBody reports whether the body of a request is empty. Of a body whose length was not announced it reads the
-// beginning, which the next read returns again.
+// withoutBody reports whether the body of a request is empty. If the length was not announced, it peeks at the
+// beginning of the body, which the next read returns again.
 func withoutBody(r *http.Request) bool {
 	if r.ContentLength >= 0 {
 		return r.ContentLength == 0

@@ -49,9 +49,9 @@ type brandBody struct {
 	brands.Change
 }
 
-// readBrandBody reads the members of a brand that a client sets. What is wrong with its texts is reported with what is
-// wrong with their types. Which names a brand may have depends on its match_case: matchCase, if not nil, returns that of
-// the stored brand. It is called only if a body with names has faults; otherwise brands.Update checks the names.
+// readBrandBody reads the members of a brand that a client sets. It reports faults of the texts together with faults of
+// the types. Which names are valid depends on match_case: matchCase, if not nil, returns the match_case of the stored
+// brand. It is called only if a body with names has faults; otherwise brands.Update checks the names.
 func readBrandBody(x *exchange, r *http.Request, members brandMembers, matchCase func() bool) (*brandBody, error) {
 	if err := x.params.Only(); err != nil {
 		return nil, err

@@ -166,8 +166,8 @@ func (q *comparisonQuery) sides(x *exchange, f *problem.Faults) (current, baseli
 	return query(now), query(before)
 }
 
-// overlap reports whether two windows have an instant in common. One that is not complete, or ends before it begins,
-// has none.
+// overlap reports whether two windows have an instant in common. A window that lacks an end, or ends before it begins,
+// overlaps no other.
 func overlap(a, b *visibility.Filter) bool {
 	if a.From == nil || a.To == nil || b.From == nil || b.To == nil {
 		return false

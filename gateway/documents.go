@@ -39,7 +39,7 @@ func documentAt(path string) *document {
 	return nil
 }
 
-// serve returns the document.
+// serve responds with the document.
 func (d *document) serve(x *exchange, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return problem.NotAllowed("GET, HEAD", Base+d.Path+" is read-only.")

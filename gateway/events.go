@@ -76,8 +76,8 @@ func (g *Gateway) readableEvent(ctx context.Context, x *exchange, id store.ID) (
 // eventTypes are the types of events, with the scope that each requires besides webhooks:manage.
 var eventTypes = slices.Concat(runs.Capability.Events, insights.Capability.Events, schedules.Capability.Events, webhooks.Capability.Events)
 
-// readScope returns the scope that an event's data require besides webhooks:manage, or "". known is false for a type of
-// a newer binary.
+// readScope returns the scope that the data of an event requires besides webhooks:manage, or "". known is false for the
+// types of a newer binary.
 func readScope(eventType string) (scope string, known bool) {
 	for _, e := range eventTypes {
 		if e.Name == eventType {

@@ -18,10 +18,10 @@ type exchange struct {
 	admission *limits.Admission
 	logicalRequest
 	route      *route       // nil until it is found
-	routeIndex int          // in routes; len(routes): none
+	routeIndex int          // in routeNames
 	routed     http.Request // the request as the route sees it; allocated with the exchange
 	routedURL  url.URL
-	roundTrips atomic.Int32 // to the database that the request waited for
+	roundTrips atomic.Int32 // round trips to the database for which the request waited
 
 	bodies *share
 	held   int // bytes taken from bodies
@@ -46,8 +46,8 @@ func (x *exchange) WriteHeader(status int) {
 // set sets a header without changing the case of its name.
 func (x *exchange) set(name, value string) { x.Header()[name] = []string{value} }
 
-// maxBuffered is the size of a body up to which net/http sets Content-Length itself. Another header would be the ninth
-// of most responses, for which a map of headers needs a table: 3 % of the processor time of GET /v1/me.
+// maxBuffered is the size of a body up to which net/http sets Content-Length itself. Set here, it would be the ninth
+// header of most responses, and a map of nine entries needs a table: 3 % of the processor time of GET /v1/me.
 const maxBuffered = 2048
 
 // write sends a response.

@@ -74,8 +74,8 @@ func timeFilter[F any](name string, at func(*F) **time.Time) filter[F] {
 	}}
 }
 
-// parseBound reads an RFC 3339 time that bounds stored times. PostgreSQL stores microseconds: "from" includes the time and
-// "to" excludes it, so rounding up keeps both exact.
+// parseBound reads an RFC 3339 time that bounds stored times. PostgreSQL stores microseconds: "from" includes the time
+// and "to" excludes it, so rounding up keeps both exact.
 func parseBound(v string) (time.Time, error) {
 	t, err := store.ParseTime(v)
 	if rest := t.Nanosecond() % 1000; rest > 0 {

@@ -44,7 +44,7 @@ type Config struct {
 	Runs    *runs.Runs
 	Catalog *catalog.Catalog
 	Reads   *pgxpool.Pool  // for lists and results
-	Standby *store.Standby // for the same, where Limits returns the position of each request; nil: none
+	Standby *store.Standby // also for these; requires that Limits returns the WAL position of each request; nil: none
 
 	// Webhooks uses the pool Reads for its changes too, so that they cannot take connections from counting and runs.
 	Webhooks *webhooks.Webhooks

@@ -12,8 +12,8 @@ import (
 	"aiv/store"
 )
 
-// measure sends what read returns. A read of the measurement takes a connection for reads, and has as long as they
-// have, or maxMeasureTime.
+// measure responds with the page that read returns. read takes a connection for reads, and must end within their
+// deadline and within maxMeasureTime.
 func (g *Gateway) measure(x *exchange, r *http.Request, read func(context.Context, store.Querier) (page, error)) error {
 	var p page
 	err := g.inReads(x, r, func(ctx context.Context) error {
@@ -33,7 +33,7 @@ func (g *Gateway) measure(x *exchange, r *http.Request, read func(context.Contex
 // maxMeasureTime bounds a read of metrics or sources.
 const maxMeasureTime = 2 * time.Second
 
-// answerFilters are the parameters that select answers, of all routes of the measurement, besides the time.
+// answerFilters are the parameters, besides times, by which all routes of the measurement select answers.
 func answerFilters[F any](at func(*F) *visibility.Filter) []filter[F] {
 	return []filter[F]{
 		formFilter("model_id", catalogID, func(f *F) *string { return &at(f).Model }),

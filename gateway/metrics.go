@@ -28,7 +28,7 @@ type metricsDocument struct {
 	Data          []metricsRow     `json:"data"`
 }
 
-// answerCounts counts jobs by status; frozen ones are ok ones, too.
+// answerCounts counts jobs by status. Frozen answers are also counted as ok.
 type answerCounts struct {
 	OK         int64 `json:"ok"`
 	Empty      int64 `json:"empty"`

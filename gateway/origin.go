@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// originAllowed reports whether a request may come from where it does. Programs send no Origin. Browsers send that of
-// the page, which must be the server's. At a loopback address its host must also be a loopback name: a page whose own
-// name was made to resolve to 127.0.0.1 sends that name as both Origin and Host (DNS rebinding).
+// originAllowed reports whether the origin of a request is allowed. Programs send no Origin. Browsers send the origin
+// of the page, which must be the server's. At a loopback address its host must also be a loopback name: a page whose
+// own name was made to resolve to 127.0.0.1 sends that name as both Origin and Host (DNS rebinding).
 func originAllowed(r *http.Request) bool {
 	sent := r.Header["Origin"]
 	if len(sent) == 0 {

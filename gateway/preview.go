@@ -76,7 +76,7 @@ func (g *Gateway) previewBrand(x *exchange, r *http.Request) error {
 	}))
 }
 
-// id returns the id in an optional member; a malformed one is the id of nothing, which absent reports.
+// id returns the id in an optional member. For a malformed id, which no object has, it returns the error absent.
 func (b *brandBody) id(name, prefix string, absent error) (*store.ID, error) {
 	v := b.Member(name)
 	if v == nil || v.Kind == strictjson.KindNull {
@@ -89,7 +89,7 @@ func (b *brandBody) id(name, prefix string, absent error) (*store.ID, error) {
 	return &id, nil
 }
 
-// newAnswers returns the counter that matches stored answers for previews. It counts none.
+// newAnswers returns the counter that matches stored answers for previews. It records no facts.
 func newAnswers() *visibility.Counter {
 	return visibility.NewCounter(visibility.Config{Questions: catalog.QuestionTexts, Answers: eachAnswer, Ended: endedJobs})
 }

@@ -10,8 +10,8 @@ import (
 	"aiv/store/batch"
 )
 
-// A readQueue bounds the reads that use the database at a time, and those that wait. Reads have a pool of their own, so
-// that slow ones cannot take the connections of counting and writing.
+// A readQueue bounds the reads that use the database at a time, and the reads that wait. Reads have a separate pool, so
+// that slow reads cannot take the connections of counting and writing.
 type readQueue struct {
 	slots   chan struct{}
 	waiting share

@@ -132,8 +132,8 @@ var (
 	noRoute        = len(routes) + 1
 )
 
-// routeNames are the names of routes by index, that of the tools for assistants, and "none" for requests without a
-// route.
+// routeNames are the names of the routes by index, then the name of the tools for assistants, and "none" for requests
+// without a route.
 var routeNames = func() (names []string) {
 	for i := range routes {
 		names = append(names, routes[i].name())
@@ -156,8 +156,8 @@ func (g *Gateway) newRoutes() *http.ServeMux {
 	return mux
 }
 
-// pathHandler returns the handler of all methods of a path. The patterns of the mux have no methods: with them, the mux
-// would reject /v1/brands/preview, which is more specific than /v1/brands/{id} and has another method.
+// pathHandler returns the handler of all methods of a path. The patterns of the mux have no methods: with them, GET
+// /v1/brands/preview would match GET /v1/brands/{id}, instead of being rejected with 405.
 func (g *Gateway) pathHandler(path string) http.HandlerFunc {
 	allow, byMethod := methodsOf(path), make(map[string]int)
 	for i, r := range routes {
@@ -204,7 +204,7 @@ func (g *Gateway) serveRoute(x *exchange, req *http.Request, r *route) error {
 }
 
 // dispatch passes a request to its logical route. A path is matched as it is written: a path that the mux would clean
-// or redirect is not found, except that of a question.
+// or redirect is not found, except the path of a question.
 func (g *Gateway) dispatch(x *exchange, r *http.Request) {
 	var ok bool
 	if x.routedURL, ok = questionURL(x.path); !ok {

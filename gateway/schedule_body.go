@@ -221,7 +221,7 @@ func (b *scheduleBody) readAlerts(at *request.Location, f *problem.Faults) {
 
 // tenThousandths reads a number from 0 to 1 with at most four decimals.
 func tenThousandths(v *strictjson.Value) (visibility.Decimal, bool) {
-	const longest = 64 // of an exponent, which could need any amount of memory
+	const longest = 64 // characters; a larger exponent could need any amount of memory
 	if v.Kind != strictjson.KindNumber || len(v.Text) > longest {
 		return 0, false
 	}

@@ -174,7 +174,7 @@ func (g *Gateway) readSchedule(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// changeSchedule checks the members that fit each other, and the run, before the schedule is locked.
+// changeSchedule checks that the members fit each other, and checks the run, before the schedule is locked.
 func (g *Gateway) changeSchedule(x *exchange, r *http.Request) error {
 	body, err := readScheduleBody(x, r, scheduleChangeMembers)
 	if err != nil {

@@ -15,7 +15,7 @@ type share struct {
 	by    map[store.ID]int
 }
 
-// take reserves n for an account. It reports false, and reserves nothing, beyond the bounds.
+// take reserves n for an account. If that would exceed a bound, it reserves nothing and reports false.
 func (s *share) take(account store.ID, n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -171,8 +171,7 @@ func sourcePosition(row *visibility.SourceRow) string {
 	return strconv.FormatInt(row.Answers, 10) + " " + hex.EncodeToString(hash[:16])
 }
 
-// rowsAfter returns the rows after the one of a cursor. If that row has moved, they begin where the next smaller number
-// of answers does.
+// rowsAfter returns the rows after the row of a cursor. If that row has moved, it returns the rows with fewer answers.
 func rowsAfter(rows []visibility.SourceRow, after *store.Position) []visibility.SourceRow {
 	if after == nil {
 		return rows

@@ -9,7 +9,7 @@ import (
 	"aiv/runs/schedules"
 )
 
-// A window is a time zone and times that are dates in it, or RFC 3339.
+// A window contains a time zone and times. Each time is a date in the zone, or an RFC 3339 time.
 type window struct {
 	zoneName string
 	zone     *time.Location
@@ -63,7 +63,7 @@ func (w *window) at(name string, f *problem.Faults) *time.Time {
 	}
 	t, err := moment(v, w.zone)
 	if err != nil {
-		f.AddParameter(name, "must be "+isMoment) // unless momentFilter has
+		f.AddParameter(name, "must be "+isMoment) // unless momentFilter has reported it reported it
 		return nil
 	}
 	return &t

@@ -28,9 +28,8 @@ type Scope struct {
 }
 
 // An Operation is what a key makes happen once. For a route of the API, Kind is its method and Name its path. Other
-// operations have a kind that is no method, so that no client's key is one of theirs: a schedule has the kind
-// "schedule", its id as the name, and the times at which it is due as keys. Kind and Name are stored as method and
-// route.
+// operations have a method and a path that are not a route, so that their keys cannot equal a client's: a schedule has
+// POST, /v1/schedules/ID, and its due times as keys. Kind and Name are stored as method and route.
 type Operation struct{ Kind, Name string }
 
 // Hash is the SHA-256 of a decoded request. Two requests are the same if their hashes are equal.

@@ -1,10 +1,10 @@
 package idempotency
 
 // Claimed is a common table expression over the rows of requested (account_id, method, route, key, request_hash,
-// run_id, answer): it claims their keys and returns account_id and run_id of those that were free.
+// run_id, answer): it claims their keys and returns account_id and run_id of the keys that were free.
 //
-// The statement waits for a key that another transaction is claiming: the key is taken if that one commits, and free if
-// it rolls back. Keys are claimed in order, so that the statements of two processes cannot deadlock.
+// The statement waits for a key that another transaction is claiming: the key is taken if that transaction commits, and
+// free otherwise. Keys are claimed in order, so that the statements of two processes cannot deadlock.
 const Claimed = `
 claimed AS (
   INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
@@ -14,7 +14,7 @@ claimed AS (
   RETURNING account_id, run_id
 )`
 
-// ClaimOnCitus builds its statement of these. claimRow is a row of its VALUES.
+// ClaimOnCitus builds its statement from these. claimRow is a row of its VALUES.
 const (
 	claim    = `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer) VALUES `
 	claimRow = `$::uuid, $, $, $, $::bytea, $::uuid, $::bytea`
@@ -31,8 +31,8 @@ SELECT created_at FROM idempotency_records WHERE created_at < $1 ORDER BY create
 
 const purge = `DELETE FROM idempotency_records WHERE created_at <= $1`
 
-// forget finds the records by the time at which they were created with their runs, which an index has. No index serves
-// IS NOT DISTINCT FROM, so that the primary key, which would read the whole account, is not used.
+// forget finds the records by the index on created_at, which is that of their runs. No index serves IS NOT DISTINCT
+// FROM, so the planner cannot use the primary key, which would read the whole account.
 const forget = `
 DELETE FROM idempotency_records i USING unnest($2::uuid[], $3::timestamptz[]) AS r (id, created_at)
 WHERE i.account_id IS NOT DISTINCT FROM $1 AND i.run_id = r.id AND i.created_at = r.created_at`

@@ -24,7 +24,7 @@ const (
 	runFailed        = "run_failed"
 )
 
-// alertKinds are what changes of brands are alerts.
+// alertKinds lists the changes of brands that open alerts.
 var alertKinds = []struct {
 	name, brand, metric, verdict string
 	rate                         func(*visibility.Change) *visibility.RateChange
@@ -41,12 +41,12 @@ func mentionRate(c *visibility.Change) *visibility.RateChange  { return &c.Menti
 func citationRate(c *visibility.Change) *visibility.RateChange { return &c.CitationRate }
 
 const (
-	// openQuantile is that of the normal distribution for 99 %. A run has a dozen comparisons and more. With intervals
-	// of 95 %, up to every third run without a change would open an alert.
+	// openQuantile is the quantile of the normal distribution for 99 %. A run has a dozen comparisons or more: with
+	// intervals of 95 %, up to a third of the runs without a change would open an alert.
 	openQuantile = 2.5758293035489004
-	// minAnswers is how many answers both sides of a usable comparison have.
+	// minAnswers is the minimum number of answers on each side of a usable comparison.
 	minAnswers = 10
-	// large is the difference from which on a change is severe.
+	// large is the smallest difference that gives an alert its largeSeverity.
 	large visibility.Decimal = 3000
 	// maxOpened is how many alerts a run opens.
 	maxOpened = 100

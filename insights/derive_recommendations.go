@@ -24,7 +24,7 @@ const (
 	maxAlso            = 3
 )
 
-// A gap is where competitors are and no own brand is: a recommendation that is found. size is the number of answers.
+// A gap is a recommendation that a run shows: competitors occur and no own brand does. size is the number of answers.
 type gap struct {
 	Recommendation
 	subject string // the question or the host
@@ -168,7 +168,7 @@ func (a *application) recommendations(ctx context.Context) error {
 	return a.flush(ctx)
 }
 
-// isUndecided reports whether the run has too few answers to the question of a recommendation. The fingerprint tells the
+// isUndecided reports whether the run has too few answers to the question of a recommendation. The fingerprint has the
 // question: an import may have changed the type.
 func (a *application) isUndecided(row *derivedRow) bool {
 	return slices.ContainsFunc(a.Gaps.Questions, func(q visibility.QuestionGap) bool {

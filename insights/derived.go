@@ -9,7 +9,7 @@ import (
 	"aiv/store"
 )
 
-// LockDerived takes the locks on the tables that changes of derived rows take, before other locks of the transaction:
+// LockDerived locks the tables as changes of derived rows do. Call it before the transaction takes other locks, because
 // an import and a purge lock the tables first.
 func LockDerived(ctx context.Context, tx pgx.Tx, account store.ID) error {
 	var b pgx.Batch
@@ -18,7 +18,7 @@ func LockDerived(ctx context.Context, tx pgx.Tx, account store.ID) error {
 	return tx.SendBatch(ctx, &b).Close()
 }
 
-// DetachSchedule ends what was derived for a schedule that the transaction deletes now, by the database's clock.
+// DetachSchedule ends what was derived for a schedule that the transaction deletes. now is the database's time.
 func DetachSchedule(ctx context.Context, tx pgx.Tx, account, schedule store.ID, now time.Time) error {
 	var b pgx.Batch
 	b.Queue(detachRecommendations, account, schedule, now)

@@ -11,7 +11,7 @@ import (
 	"aiv/store"
 )
 
-// An Evaluation has what is known of a final run of a schedule, from one snapshot of the database. Alerts and
+// An Evaluation contains what is known of a final run of a schedule, from one snapshot of the database. Alerts and
 // recommendations are derived from it.
 type Evaluation struct {
 	Account, Schedule store.ID
@@ -39,8 +39,8 @@ type Deriver struct {
 	NewID  func() store.ID
 }
 
-// Apply changes the alerts and recommendations of a schedule in a transaction that has called LockDerived and that no
-// other evaluation of the account runs beside. It records the events last.
+// Apply changes the alerts and recommendations of a schedule in a transaction that has called LockDerived. No other
+// evaluation of the account may run at the same time. Apply records the events last.
 func (d *Deriver) Apply(ctx context.Context, tx pgx.Tx, e *Evaluation) (*Changes, error) {
 	a := &application{Deriver: d, Evaluation: e, tx: tx, changes: &Changes{}}
 	if err := tx.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&a.now); err != nil {

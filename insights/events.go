@@ -19,8 +19,8 @@ type EventData interface {
 // recordStep is how many events one statement writes.
 const recordStep = 5000
 
-// A candidate is a line after whose import a recommendation is suggested or an alert is open. It is an event unless
-// that was so before.
+// A candidate is a line after whose import a recommendation is suggested or an alert is open. It causes an event unless
+// the recommendation was suggested or the alert open before.
 type candidate struct {
 	account, id store.ID
 	eventType   string

@@ -16,8 +16,8 @@ SELECT id, type, severity, status, title, message, metric, direction, current_va
   run_id, detected_at, resolved_at, brand_id, schedule_id
 FROM alerts`
 
-// lockTables makes imports run one at a time: concurrent ones would not see the rows that the other adds. It does not
-// block readers.
+// lockTables makes imports run one at a time: concurrent imports would not see the rows that the others add. It does
+// not block readers.
 const lockTables = `LOCK TABLE recommendations, alerts IN SHARE ROW EXCLUSIVE MODE`
 
 // readActive reads the recommendations and alerts with the ids of candidates before the import: whether they are
@@ -98,7 +98,7 @@ AND NOT EXISTS (SELECT FROM measurement_runs r WHERE r.account_id = i.account_id
 	}
 }
 
-// openTwice finds the lines after which two alerts about the same would be open.
+// openTwice finds the lines after which two alerts with the same fingerprint would be open.
 var openTwice = jsonl.Check{
 	Query: `
 SELECT i.line FROM incoming_alerts i WHERE i.status <> 'resolved' AND EXISTS (

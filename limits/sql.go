@@ -9,7 +9,7 @@ func readState(catalogRevision string) string {
 
 // countRequests counts the requests of each credential in its current minute, and returns how many the minute still
 // allowed, the time, the catalog's revision, and where the WAL ends. It leaves out a credential that has expired, and
-// counts nothing if $6 is given and is not the revision of the credentials: a revocation or a changed limit holds for
+// counts nothing if $6 is given and is not the revision of the credentials: a revocation or a changed limit applies to
 // the next request.
 //
 //   - The minute is part of the key, so a clock that steps finds the count that each minute had.

@@ -21,8 +21,8 @@ type Backdated struct {
 	Completed, Failed, Canceled int // jobs
 }
 
-// Backdate moves runs of an account, which must have no other runs, to their later states. Runs that were moved before
-// stay as they are. Only sample data uses it.
+// Backdate gives the runs of an account the states and times in past. The account must have no other runs. Runs that
+// were backdated before stay as they are. Only sample data uses it.
 func Backdate(ctx context.Context, pool *pgxpool.Pool, accountID store.ID, past []Backdated) error {
 	n := len(past)
 	ids, statuses, created := make([]store.ID, n), make([]string, n), make([]time.Time, n)

@@ -17,9 +17,9 @@ var (
 	ErrFinal    = errors.New("the run is final")
 )
 
-// Cancel cancels a run that is queued or running and returns it. Its jobs follow from the run's state: those that are
-// not completed or failed are canceled with it, leased ones too. Canceling a canceled run returns it unchanged. Cancel
-// returns ErrNotFound if the account has no such run, and ErrFinal with the run if it ended otherwise.
+// Cancel cancels a run that is queued or running and returns it. Jobs of the run that have not completed or failed,
+// including leased ones, are then canceled too. Canceling a canceled run returns it unchanged. Cancel returns
+// ErrNotFound if the account has no such run, and the run with ErrFinal if the run has ended in another way.
 func (r *Runs) Cancel(ctx context.Context, account, id store.ID) (*Run, error) {
 	run, err := cancel(ctx, r.cfg.Pool, r.cfg.Finished, account, id)
 	if run != nil || err != nil {

@@ -34,8 +34,8 @@ type CreateResult struct {
 // Create writes the run, its jobs, its usage record and its response in one transaction, exactly once per key.
 //
 // A new key is the common case, so a proposal that passes its checks is written at once, and the statement decides
-// whether the key is free. The key is looked up only if it is not, or if a check refuses. A replay skips the checks and
-// the quota. Create returns a *Refusal of a check, or a *QuotaError.
+// whether the key is free. The key is looked up only if it is taken, or if a check rejects the run. Neither the checks
+// nor the quota can reject a replay. Create returns a *Refusal of a check, or a *QuotaError.
 func (r *Runs) Create(ctx context.Context, q *CreateRequest) (*CreateResult, error) {
 	result, err := r.create(ctx, q)
 	r.counts.add(q, result, err)
@@ -59,18 +59,18 @@ func (r *Runs) create(ctx context.Context, q *CreateRequest) (*CreateResult, err
 	return nil, fmt.Errorf("the idempotency key was taken %d times and never found", maxClaims)
 }
 
-// maxClaims is how often a key is claimed that is taken and then not found.
+// maxClaims bounds how often Create claims a key that is taken but then not found.
 const maxClaims = 3
 
-// replayOr replays the request of a key that is taken. For a free key it returns the error of the checks, which is also
-// the cause if both the checks and the lookup of the key failed.
+// replayOr replays the request if its key is taken. Otherwise it returns refused, the error of the checks. If the
+// lookup of the key fails too, the error of the checks is returned unless it is a Refusal.
 func (r *Runs) replayOr(ctx context.Context, q *CreateRequest, refused error) (*CreateResult, error) {
 	result, err := q.replay(ctx, r.cfg.Pool)
 	if result != nil || errors.Is(err, ErrKeyReused) {
 		return result, err
 	}
 	if _, decided := errors.AsType[*Refusal](refused); decided && err != nil {
-		return nil, err // a refusal is final only if the key is known to be free
+		return nil, err // a refusal is the response only if the key is known to be free
 	}
 	return nil, refused
 }

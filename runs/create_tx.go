@@ -13,9 +13,9 @@ func (r *Runs) Check(ctx context.Context, p *Proposal) (methodology string, err 
 	return r.cfg.Checks.Check(ctx, p)
 }
 
-// CreateTx is Create in a transaction of the caller, for runs that are ordered together with a change of other rows.
-// The caller has called Check before the transaction, because the checks read the catalog on other connections. The
-// transaction must be READ COMMITTED. It locks the account's month until it ends, so it should end soon.
+// CreateTx is Create in the caller's transaction, for runs that are created together with changes of other rows. The
+// caller must call Check before the transaction, because the checks read the catalog on other connections. The
+// transaction must be READ COMMITTED. It locks the account's row of account_months, so it should be short.
 //
 // The transaction can go on after a *QuotaError and ErrKeyReused. After any other error it must be rolled back. Stats
 // does not count runs that are created by CreateTx, because their transactions may be rolled back.

@@ -31,7 +31,7 @@ func (d *decoder) row(row pgx.CollectableRow) (r Run, err error) {
 		return r, fmt.Errorf("a run has %d columns", len(raw))
 	}
 	d.err = nil
-	next := func() []byte { // the value of the next one of columns
+	next := func() []byte { // the value of the next column
 		v := raw[0]
 		raw = raw[1:]
 		return v
@@ -97,8 +97,8 @@ func (d *decoder) timeOrNil(raw []byte) *time.Time {
 	return new(d.time(raw))
 }
 
-// list reads a text[]: the number of dimensions, a flag, the type, then of its one dimension the length and the lower
-// bound, and each element after its length.
+// list reads a text[]: the number of dimensions, a flag and the type of the elements; the length and the lower bound of
+// its one dimension; and each element after its length.
 func (d *decoder) list(raw []byte) []string {
 	next := func() int {
 		if len(raw) < 4 {

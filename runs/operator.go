@@ -10,7 +10,7 @@ import (
 	"aiv/store"
 )
 
-// Recent returns the newest runs for an operator: of all accounts or of one, in any state or in some, at most limit.
+// Recent returns up to limit of the newest runs for an operator. A nil account means all accounts, nil statuses all.
 func Recent(ctx context.Context, pool *pgxpool.Pool, account *store.ID, statuses []string, limit int) (found []Run, err error) {
 	err = store.WithoutTimeouts(ctx, pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, selectRecent, store.OnCitus(citusRecent), account, statuses, limit)

@@ -38,9 +38,9 @@ func (o *Orderer) limit() limit {
 	return l
 }
 
-// isMetered reports whether a run must be admitted under the lock of its account's month: always if the plan has a
-// quota or a bound, otherwise only once the account's unfinished jobs, with this run, are estimated to exceed the
-// default bound.
+// isMetered reports whether a run must be admitted under a lock on its account's row of account_months: always if the
+// plan has a quota or a bound, otherwise only if the account's unfinished jobs, including this run, are estimated to
+// exceed the default bound.
 func (o *Orderer) isMetered(unfinished int64) bool {
 	return o.JobsPerMonth != nil || o.MaxUnfinishedJobs != nil || unfinished > DefaultMaxUnfinishedJobs
 }

@@ -14,8 +14,8 @@ import (
 	"aiv/store/schema"
 )
 
-// A Purger deletes final runs with all that belongs to them, in small steps. Each step is one transaction, so that
-// ending a purge at any time leaves whole runs. Usage totals are kept: account_months counts the deleted runs as
+// A Purger deletes final runs with all that belongs to them, in small steps. Each step is one transaction, so an
+// interrupted purge leaves no run half deleted. Usage totals are kept: account_months counts the deleted runs as
 // purged.
 type Purger struct {
 	Pool     *pgxpool.Pool
@@ -33,8 +33,8 @@ const (
 )
 
 // FinishedBefore deletes the runs of all accounts that finished before a time. It keeps runs whose idempotency key may
-// still be replayed, which are those created within the last remember. It returns a *store.ClockError if the clocks of
-// the process and the database disagree.
+// still be replayed: runs that are not older than remember. It returns a *store.ClockError if the clocks of the process
+// and the database disagree.
 func (p *Purger) FinishedBefore(ctx context.Context, before time.Time, remember time.Duration) (total Purged, err error) {
 	createdBefore, err := store.PurgeBefore(ctx, p.Pool, remember)
 	if err != nil {
@@ -66,8 +66,8 @@ func (p *Purger) FinishedBefore(ctx context.Context, before time.Time, remember 
 	return total, p.audit(ctx, "runs.purge.end", detail)
 }
 
-// Account cancels the open runs of an account and deletes all its runs, however recent. Nothing may be able to create
-// runs of the account any more. It records no events, and returns when no runs are left.
+// Account cancels the open runs of an account and deletes all its runs, however recent. It must no longer be possible
+// to create runs of the account. It records no events, and returns when no runs are left.
 func (p *Purger) Account(ctx context.Context, account store.ID) (total Purged, err error) {
 	for {
 		if err := p.cancelOpen(ctx, account); err != nil {
@@ -143,7 +143,7 @@ func (p *Purger) account(ctx context.Context, account store.ID, finishedBefore, 
 	}
 }
 
-// step deletes runs, which are final, in one transaction.
+// step deletes final runs in one transaction.
 func (p *Purger) step(ctx context.Context, account store.ID, candidates []store.ID, total *Purged) error {
 	for _, t := range p.Tables {
 		if t.Purge.Prepare == nil {

@@ -55,8 +55,8 @@ func (l limit) spend(used *usedJobs, jobs int64) *QuotaError {
 	return nil
 }
 
-// writeMetered writes those runs of a batch that fit into what their accounts may order. It locks the accounts' months,
-// in the order of accounts, until its commit, and so decides exactly across any number of processes: what other
+// writeMetered writes the runs of a batch that fit within the limits of their accounts. It locks the accounts' months,
+// in the order of accounts, until its commit. So it decides exactly across any number of processes: what other
 // transactions have ordered is committed, and nothing can be ordered in between. A run whose key is taken uses nothing.
 func (r *Runs) writeMetered(ctx context.Context, batch []*pending, lockTimeout string) (results []writeResult, err error) {
 	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
@@ -72,8 +72,8 @@ func (r *Runs) writeMetered(ctx context.Context, batch []*pending, lockTimeout s
 	return results, err
 }
 
-// retryMetered is writeMetered for the runs of one account after their batch has failed. If the transaction has waited
-// for a key as long as it may, the runs are written one by one, so that only those with a key in use are refused.
+// retryMetered is writeMetered for the runs of one account after their batch has failed. If the wait for a key times
+// out, the runs are written one by one, so that only the runs whose key is in use fail.
 func (r *Runs) retryMetered(ctx context.Context, batch []*pending) ([]writeResult, error) {
 	results, err := r.writeMetered(ctx, batch, "")
 	if !waitedForKey(err) {
@@ -135,7 +135,7 @@ func (r *Runs) writeFitting(ctx context.Context, tx pgx.Tx, batch []*pending, lo
 // account is the batcher's key of metered runs.
 func (p *pending) account() any { return p.run.AccountID }
 
-// errNothingFits rolls back the transaction of a batch without a run to write, so that it waits for no disk.
+// errNothingFits rolls back the transaction of a batch without a run to write, so that no commit waits for the disk.
 var errNothingFits = errors.New("no run fits")
 
 // lockMonths locks the current months of the accounts of a batch, and returns what each has used and which keys of the

@@ -50,7 +50,7 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 	if f.ModelID == "" {
 		return store.ReadPageFunc(ctx, db, &s, newDecoder().row)
 	}
-	// A model's runs are read from its own table, unless another filter matches a few runs only.
+	// The runs of a model are read from measurement_run_models, unless another filter matches only a few runs.
 	if rare, err := s.Rare(ctx, db); err != nil {
 		return nil, err
 	} else if rare {
@@ -118,7 +118,7 @@ func get(ctx context.Context, db store.Querier, account, id store.ID) (*Run, err
 	return &run, err
 }
 
-// GetAll returns the runs with the given keys, in their order.
+// GetAll returns the runs with the given keys, in the order of the keys.
 func GetAll(ctx context.Context, db store.Querier, accounts, ids []store.ID) ([]Run, error) {
 	rows, err := db.Query(ctx, selectRunsByKey, store.OnCitus(citusRunsByKey), accounts, ids)
 	if err != nil {

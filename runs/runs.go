@@ -21,7 +21,7 @@ import (
 	"aiv/store/batch"
 )
 
-// A Proposal is a run that is asked for. Its form is valid; the checks have not run.
+// A Proposal is a requested run. Its form is valid; the checks have not run.
 type Proposal struct {
 	Orderer         Orderer
 	CatalogRevision int64 // of the catalog that the checks apply
@@ -106,8 +106,8 @@ type Config struct {
 	ReadTimeout time.Duration // of one batch of reads; 0: Timeout
 	MaxWaiting  int           // bounds the runs that wait in each batcher, and the waiting reads; one account may have a quarter of the reads
 
-	// Enqueue is an INSERT over run (account_id, id), the runs that are written in the same transaction. It queues
-	// them for dispatch. Empty: runs are not queued.
+	// Enqueue is an INSERT that queues runs for dispatch, in the transaction that writes them. It reads them from a
+	// common table expression run (account_id, id). Empty: runs are not queued.
 	Enqueue string
 
 	// Finished is called in the transaction that makes runs final. It may be nil.
@@ -166,15 +166,15 @@ func New(cfg Config) *Runs {
 	return r
 }
 
-// How long a batch waits for each lock: of a key, a month or a table. Two processes update the same months, so it is
-// longer than a batch usually takes. Then each key, or account, is retried alone, bounded by the session's
+// How long a batch waits for each lock: of a key, a month or a table. Processes update the same months, so the bounds
+// are longer than a batch usually takes. After a timeout each key, or account, is retried alone, within the session's
 // lock_timeout.
 const (
 	batchLockWait   = "100ms"
 	meteredLockWait = "250ms"
 )
 
-// within returns write with a bound of each wait for a lock. "" is the session's bound.
+// within returns write with a bound for each wait for a lock; "" means the session's lock_timeout.
 func within(lockTimeout string, write func(context.Context, []*pending, string) ([]writeResult, error)) func(
 	context.Context, []*pending) ([]writeResult, error) {
 	return func(ctx context.Context, batch []*pending) ([]writeResult, error) {
@@ -189,8 +189,8 @@ const maxBatchReads = 200
 const maxLargeWaiting = 200
 
 // hash identifies the request: equal hashes mean the same request. The order of ids counts; the orderer does not. A new
-// member that a request may leave out is added only if it is there, so that a request repeated after an upgrade has the
-// hash of before.
+// optional member must be added only if it is present, so that a request that is repeated after an upgrade has the same
+// hash as before.
 func (p *Proposal) hash() idempotency.Hash {
 	fields := make([]string, 0, len(p.ModelIDs)+len(p.QuestionIDs)+8)
 	fields = append(fields, strconv.Itoa(len(p.ModelIDs)))

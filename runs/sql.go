@@ -7,7 +7,7 @@ import "aiv/idempotency"
 //
 // The ids of a run's models and questions are array literals, because PostgreSQL has no arrays of arrays of different
 // lengths. Rows of account_months are locked in the order of accounts, before jobs and usage are written, because the
-// result reads month. Other runs of these accounts wait for that.
+// result reads month. Other runs of these accounts wait for the locks.
 const insertRuns = insertRunsOnly + `, job AS (
   INSERT INTO measurement_jobs (account_id, run_id, ordinal)
   SELECT account_id, id, ordinal FROM run, generate_series(1, total_jobs) ordinal
@@ -127,16 +127,16 @@ r.locale, r.country, r.language, r.total_jobs, ` + runningJobs + `, r.jobs_compl
 r.started_at, r.finished_at`
 }
 
-// RunningJobs is how many jobs of run r, of the account, workers have. It is no column of the run, because claims would
-// wait for the row, which each settlement changes. A claim changes job_queue, which has the jobs that no worker has
-// had.
+// RunningJobs returns the SQL for the number of jobs of run r that workers have; account is the SQL for its account.
+// The number is not a column of the run, because claims would wait for the row, which each settlement changes. A claim
+// changes job_queue instead, which has the jobs that no worker has had.
 func RunningJobs(account string) string {
 	return `
 CASE WHEN r.status = 'running' THEN r.total_jobs - r.jobs_returned - r.jobs_completed - r.jobs_failed - ` + freshJobs(account) + ` ELSE 0 END`
 }
 
-// freshJobs is how many jobs of run r, of the account, no worker has had, once the run has started. As for selectRun,
-// only the primary key can serve it.
+// freshJobs returns the SQL for the number of jobs of run r that no worker has had, once the run has started. As in
+// selectRun, only the primary key can serve it.
 func freshJobs(account string) string {
 	return `(
   SELECT COALESCE(sum(last_ordinal - next_ordinal + 1), 0)::integer FROM (
@@ -148,7 +148,7 @@ var (
 	// selectRuns fits a query whose first argument is the account.
 	selectRuns = `SELECT ` + columnsOfAccount + ` FROM measurement_runs r`
 
-	// selectRunsByModel starts from the rows of one model, which contain the account and the order as well. It fits a
+	// selectRunsByModel starts from the rows of one model, which also contain the account and the order. It fits a
 	// query whose first argument is the account.
 	selectRunsByModel = `SELECT ` + columnsOfAccount + ` FROM measurement_run_models m
 CROSS JOIN LATERAL (
@@ -164,8 +164,8 @@ CROSS JOIN LATERAL (
   ORDER BY r.account_id, r.id LIMIT 1) r`
 
 	// selectRun writes the key as a range in the primary key's order, so that only the primary key can serve it. Other
-	// indexes contain the account and the id too; for an equality they look as good while the table is small, and the
-	// plan stays.
+	// indexes also contain the account and the id; for an equality the planner may choose them while the table is
+	// small, and the session keeps the plan.
 	selectRun = selectRuns + `
 WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.id LIMIT 1`
 

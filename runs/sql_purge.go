@@ -3,9 +3,9 @@ package runs
 const (
 	listAccountIDs = `SELECT id FROM accounts WHERE id > $1 ORDER BY id LIMIT 100`
 
-	// readPurgeable reads runs of an account after a position in the order of their creation, which an index has, and
-	// whether each may be purged. A run is created before it is finished, so no run that was created after $4 may be.
-	// NULL: no bound.
+	// readPurgeable reads runs of an account after a position, in the order of creation, which is an index's, and
+	// whether each may be purged. A run finishes after its creation, so no run that was created after $4 is read. NULL
+	// means no bound.
 	readPurgeable = `
 SELECT id, created_at, total_jobs, finished_at IS NOT NULL AND ($4::timestamptz IS NULL OR finished_at < $4) AS purgeable
 FROM measurement_runs

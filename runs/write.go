@@ -44,7 +44,7 @@ func (r *Runs) writeSmall(ctx context.Context, batch []*pending, lockTimeout str
 	results, err := r.insert(ctx, batch, lockTimeout)
 	if store.IsLockTimeout(err) && !waitedForKey(err) && !waitedForMonth(err) {
 		// A lock on a table delays every run, so the batch waits for it as a whole. A wait behind another waiter for a
-		// month returns the same error and is treated alike.
+		// month returns the same error and is treated in the same way.
 		results, err = r.insert(ctx, batch, "")
 	}
 	return results, err
@@ -121,8 +121,8 @@ func (r *Runs) insertTx(ctx context.Context, tx pgx.Tx, batch []*pending) ([]wri
 
 // copyAndCountJobs copies the jobs of the runs written and counts them in their accounts' months.
 func (r *Runs) copyAndCountJobs(ctx context.Context, tx pgx.Tx, batch []*pending, results []writeResult) error {
-	// The keys are claimed, and the wait for a month must not make the jobs be copied again: it ends as the session
-	// requires.
+	// The keys are claimed. After a short lock timeout, a retry would copy the jobs again, so the wait for a month is
+	// bounded only by the session's lock_timeout.
 	if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout TO DEFAULT"); err != nil {
 		return err
 	}
@@ -239,9 +239,9 @@ func arrayLiteral(elements []string) string {
 
 var arrayEscapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
 
-// causedByOneRun reports whether err rolled back the batch and may be due to a single run. A wait for another lock than
-// that of a key or a month concerns all runs. After a lost server the runs may have been written; the retry then finds
-// their keys taken.
+// causedByOneRun reports whether err rolled back the batch and may be due to a single run. A timeout of a lock that is
+// not on a key or a month concerns all runs. If the server was lost, the runs may have been written; the retry then
+// finds their keys taken.
 func causedByOneRun(err error) bool {
 	return store.MayConcernOneRow(err) && (!store.IsLockTimeout(err) || waitedForKey(err) || waitedForMonth(err))
 }

@@ -11,9 +11,9 @@ import (
 	"aiv/store"
 )
 
-// insertOnCitus is insertTx on Citus. Each statement writes one table from parameters: what a common table expression
-// returns, Citus would send to every server before the next one reads it. So a batch concerns the servers of its
-// accounts only, and a server that is away fails no other account.
+// insertOnCitus is insertTx on Citus. Each statement writes one table from parameters, because Citus would send the
+// result of a common table expression to every server. So a batch uses only the servers of its accounts, and a server
+// that is unreachable does not fail other accounts.
 func (r *Runs) insertOnCitus(ctx context.Context, tx pgx.Tx, batch []*pending) ([]writeResult, error) {
 	requests := make([]idempotency.Request, len(batch))
 	for i, p := range batch {

@@ -21,8 +21,8 @@ type OnCitus string
 
 // ValuesOnCitus returns the rows of a VALUES list, each like row, in which a parameter is written as $. Citus sends the
 // rows of an INSERT with VALUES over one connection to each server. For the rows of an INSERT with SELECT and ON
-// CONFLICT it opens one for each shard. As every number of rows is another statement, it is executed with
-// pgx.QueryExecModeExec, which prepares none.
+// CONFLICT it opens one for each shard. Each number of rows makes a different statement, so execute it with
+// pgx.QueryExecModeExec, which does not prepare it.
 func ValuesOnCitus(rows int, row string) string {
 	var b strings.Builder
 	n := 0

@@ -9,7 +9,7 @@ import (
 )
 
 // NextRevision is the next value of the column revision, at least the time in microseconds: a database that was
-// restored and then changed does not repeat a revision by which a process still holds what it read. Citus rejects
+// restored and then changed does not repeat a revision under which a process still caches rows. Citus rejects
 // clock_timestamp here, and evaluates statement_timestamp on the coordinator.
 const NextRevision = `GREATEST(revision + 1, floor(extract(epoch FROM statement_timestamp()) * 1e6)::bigint)`
 

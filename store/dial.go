@@ -7,7 +7,7 @@ import (
 )
 
 // lostAfter is how long a connection outlives the machine at its other end. All connections of a pool then end at once.
-// Otherwise each would be found to be lost by a request that waits for it until its deadline.
+// Otherwise each of them would fail a request, which waits for the connection until its deadline.
 const lostAfter = 15 * time.Second
 
 // dial connects to a server so that the connection ends if the server's machine stops without closing it.

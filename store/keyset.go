@@ -65,8 +65,8 @@ type filter struct {
 }
 
 // Filter adds the condition that the column has one of the values. Without values, or with an empty one, it adds
-// nothing. The page is read through the index of one filter: of several that of the rarest (see Rare) or else of the
-// first, so callers add the most selective filter first.
+// nothing. The page is read through the index of one filter: the rarest (see Rare), or else the first, so callers
+// add the most selective filter first.
 func (q *KeysetQuery) Filter(column string, values ...string) {
 	if len(values) > 0 && values[0] != "" {
 		q.filters = append(q.filters, filter{column, values})
@@ -80,7 +80,7 @@ func (q *KeysetQuery) Among(column string, values ...string) {
 	}
 }
 
-// Through adds a condition like Filter, and the page is read through an index that has this column as well.
+// Through adds a condition like Filter, and the page is read through an index that also has this column.
 func (q *KeysetQuery) Through(column string, values ...string) {
 	if q.values == nil {
 		q.values = [][]string{nil}

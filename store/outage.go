@@ -11,7 +11,7 @@ import (
 )
 
 // An Outage tracks unreachable servers of a Citus cluster. A read of all accounts needs all servers, so until they are
-// back, the statements that look for work name the accounts of the other servers. Their work is done as before.
+// back, the statements that look for work name the accounts of the other servers. The work of these accounts goes on.
 type Outage struct {
 	pool   *pgxpool.Pool
 	log    *slog.Logger

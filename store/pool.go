@@ -3,7 +3,7 @@
 //
 // # Sessions
 //
-// The sessions of a pool are either hot or plain. They differ in the settings of PostgreSQL's planner only.
+// The sessions of a pool are either hot or plain. They differ only in the settings of PostgreSQL's planner.
 //
 // Hot sessions are for the short statements that requests wait for: counting requests, creating and reading runs,
 // lists, claims, settlements, deliveries. Such a statement reads a few rows by an index, however large the tables are.
@@ -105,8 +105,8 @@ func Connect(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// OpenAnother returns another pool for the database of pool, whose sessions have another value of one timeout. Its
-// connections are its own, so that the users of neither pool can use up the connections of the other.
+// OpenAnother returns another pool for the database of pool, whose sessions have another value of one timeout. It has
+// separate connections, so that the users of one pool cannot use up the connections of the other.
 func OpenAnother(ctx context.Context, pool *pgxpool.Pool, maxConns int32, setting string, timeout time.Duration) (*pgxpool.Pool, error) {
 	config := pool.Config()
 	config.MaxConns = maxConns

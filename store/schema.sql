@@ -66,7 +66,7 @@ CREATE INDEX credentials_expiry ON credentials (expires_at) WHERE expires_at IS 
 CREATE INDEX credentials_successor ON credentials (rotated_from) WHERE rotated_from IS NOT NULL;
 
 -- One row: the revision of all credentials. A process caches credentials under a revision and counts a request
--- only if the revision has not changed, so that a revocation, a plan or a limit holds from the next request on.
+-- only if the revision has not changed, so that a revocation, a plan or a limit applies to the next request.
 --
 -- The revision is a time in microseconds or later, so that a database restored to an earlier state does not reach the same
 -- revision again. The triggers also notice changes made with psql or by replication (ENABLE ALWAYS). They fire only on
@@ -76,7 +76,7 @@ CREATE TABLE identity_revision (
   revision  bigint NOT NULL
 );
 
--- Programs that ask providers' models. The token is in no table: token_hash is SHA-256 of it.
+-- Programs that ask providers' models. No table contains the token: token_hash is its SHA-256.
 CREATE TABLE workers (
   id           uuid PRIMARY KEY,
   name         text NOT NULL CHECK (name <> ''),
@@ -416,7 +416,7 @@ CREATE TABLE job_holds (
 CREATE INDEX job_holds_run ON job_holds (account_id, run_id);
 
 -- Final jobs. A job with an error code is failed. A canceled one has a row if it was ever claimed, so that its attempts are
--- kept when its lease is deleted. Any other is completed; its answer, in the form of package answers, is NULL once it was deleted because of
+-- kept when its lease is deleted. Any other is completed; its answer, in the form of package answers, is NULL after it is deleted because of
 -- its age. settled: the attempt reported this end itself, so that its repetition is acknowledged again.
 CREATE TABLE job_results (
   account_id    uuid NOT NULL,
@@ -462,7 +462,7 @@ CREATE TABLE provider_settings (
   in_flight     integer CHECK (in_flight >= 0) -- NULL: any number
 );
 
--- Pauses by operators, and by workers that reported the provider unavailable. Only an operator ends one.
+-- Pauses by operators, and by workers that reported the provider unavailable. Only an operator can end one.
 CREATE TABLE provider_pauses (
   provider_code text COLLATE "C" PRIMARY KEY,
   paused_at     timestamptz NOT NULL DEFAULT now(),
@@ -504,6 +504,8 @@ CREATE INDEX events_list ON events (account_id, created_at, id);
 CREATE INDEX events_list_type ON events (account_id, type, created_at, id);
 CREATE INDEX events_time ON events (created_at);
 
+-- What answers are searched for. number identifies the brand in facts, and is never given to another brand of the account.
+-- What answers are searched for. number identifies the brand in facts, and is never given to another brand of the account.
 CREATE TABLE brands (
   account_id uuid NOT NULL REFERENCES accounts(id),
   id         uuid NOT NULL,
@@ -525,6 +527,8 @@ CREATE INDEX brands_list ON brands (account_id, created_at, id);
 CREATE INDEX brands_status ON brands (account_id, status, created_at, id);
 CREATE INDEX brands_kind ON brands (account_id, kind, created_at, id);
 
+-- How often the active brands of an account have changed. pending_since is the first change whose recount has not ended.
+-- How often the active brands of an account have changed. pending_since is the first change whose recount has not ended.
 CREATE TABLE brand_revisions (
   account_id    uuid PRIMARY KEY REFERENCES accounts(id),
   revision      bigint NOT NULL CHECK (revision >= 0),
@@ -534,6 +538,10 @@ CREATE TABLE brand_revisions (
 
 CREATE INDEX brand_revisions_changed ON brand_revisions (changed_at);
 
+-- Facts of answers (package visibility), in chunks: the facts of jobs of a run that were counted together at one brand revision, and
+-- their sums. deleted: the answers were deleted because of their age, so they cannot be recounted. small: to be merged with others.
+-- Facts of answers (package visibility), in chunks: the facts of jobs of a run that were counted together at one brand revision, and
+-- their sums. deleted: the answers were deleted because of their age, so they cannot be recounted. small: to be merged with others.
 CREATE TABLE visibility_facts (
   account_id    uuid NOT NULL,
   run_id        uuid NOT NULL,
@@ -575,6 +583,8 @@ END $$;
 CREATE INDEX visibility_facts_revision ON visibility_facts (account_id, revision, run_id) WHERE NOT deleted;
 CREATE INDEX visibility_facts_small ON visibility_facts (account_id, run_id) WHERE small;
 
+-- Runs with ended jobs that have no facts. Jobs up to the ordinal counted_to are counted.
+-- Runs with ended jobs that have no facts. Jobs up to the ordinal counted_to are counted.
 CREATE TABLE visibility_backlog (
   account_id uuid NOT NULL,
   run_id     uuid NOT NULL,
@@ -582,6 +592,8 @@ CREATE TABLE visibility_backlog (
   PRIMARY KEY (account_id, run_id)
 );
 
+-- The brand revision at which the latest recount of an account ended.
+-- The brand revision at which the latest recount of an account ended.
 CREATE TABLE visibility_recounts (
   account_id uuid PRIMARY KEY,
   revision   bigint NOT NULL
@@ -651,6 +663,10 @@ CREATE INDEX alerts_run ON alerts (account_id, run_id, detected_at, id);
 CREATE UNIQUE INDEX alerts_fingerprint ON alerts (account_id, schedule_id, fingerprint) WHERE schedule_id IS NOT NULL AND status <> 'resolved';
 CREATE INDEX alerts_schedule ON alerts (account_id, schedule_id) WHERE schedule_id IS NOT NULL;
 
+-- Schedules: what creates recurring runs. next_at is the next due time. credential_id is the credential of the latest change by a
+-- customer. refused counts the latest occurrences in a row that a run check refused.
+-- Schedules: what creates recurring runs. next_at is the next due time. credential_id is the credential of the latest change by a
+-- customer. refused counts the latest occurrences in a row that a run check refused.
 CREATE TABLE schedules (
   account_id       uuid NOT NULL REFERENCES accounts(id),
   id               uuid NOT NULL,
@@ -689,6 +705,8 @@ CREATE INDEX schedules_list ON schedules (account_id, created_at, id);
 CREATE INDEX schedules_status ON schedules (account_id, status, created_at, id);
 CREATE INDEX schedules_due ON schedules (next_at) WHERE next_at IS NOT NULL;
 
+-- What became of a due time, or of count due times that were missed, from due_at to last_due_at.
+-- What became of a due time, or of count due times that were missed, from due_at to last_due_at.
 CREATE TABLE schedule_occurrences (
   account_id   uuid NOT NULL,
   schedule_id  uuid NOT NULL,
@@ -715,6 +733,8 @@ CREATE INDEX schedule_occurrences_run ON schedule_occurrences (account_id, run_i
 CREATE INDEX schedule_occurrences_old ON schedule_occurrences (last_due_at);
 CREATE INDEX schedule_occurrences_waiting ON schedule_occurrences (account_id, schedule_id, due_at) WHERE run_id IS NOT NULL AND evaluated_at IS NULL;
 
+-- Evaluations and deletions of schedules increase version, so that an evaluation finds out whether another came between.
+-- Evaluations and deletions of schedules increase version, so that an evaluation finds out whether another came between.
 CREATE TABLE schedule_accounts (
   account_id uuid PRIMARY KEY REFERENCES accounts(id),
   version    bigint NOT NULL DEFAULT 0
@@ -807,9 +827,9 @@ CREATE TABLE webhook_master (
 );
 
 -- Cancels a run and returns it, or returns nothing if the run does not exist or is final. The serving role may call it
--- although it may not change runs. The time is that at which the row is locked: jobs may have been claimed since the transaction
--- began. Rows of job_queue may be locked by a claim of their jobs, which is then before the cancellation. They are locked in the order of
--- their keys, and found by the primary key whatever the statistics are.
+-- although it may not change runs. finished_at is the time when the row was locked, because jobs may have been claimed since the
+-- transaction began. If a claim has locked rows of job_queue, it precedes the cancellation. The rows are locked in the order of their
+-- keys, and found by the primary key whatever the statistics are.
 CREATE FUNCTION cancel_run(account uuid, run uuid)
  RETURNS SETOF measurement_runs
  LANGUAGE sql

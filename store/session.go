@@ -75,7 +75,7 @@ func (k kind) settings() []setting {
 	return all
 }
 
-// SetPlain changes the configuration of a connection to that of a plain session.
+// SetPlain changes the configuration of a connection to the configuration of a plain session.
 func SetPlain(config *pgx.ConnConfig) {
 	for _, s := range plannerSettings {
 		config.RuntimeParams[s.name] = s.plain

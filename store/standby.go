@@ -263,11 +263,11 @@ func (s *Standby) check(ctx context.Context) error {
 
 // WALPosition is a scalar SQL expression of type text: the timeline of the primary and where its WAL ends. Whatever a
 // statement on the primary sees, or could have seen, was written before the position that the same or a later statement
-// returns. It is an error on a server that accepts no writes. If the WAL ends at the end of a page, the position lies
-// behind the header of the next page, and is replayed when something more was written.
+// returns. It is an error on a server that accepts no writes. If the WAL ends at the end of a page, the position is
+// after the header of the next page, and is replayed when something more is written.
 //
 // The timeline matters after a failover: a standby may have more of the old timeline than the server that was promoted,
-// and be ahead of the new primary by the number.
+// and then has a higher position than the new primary.
 const WALPosition = `(SELECT left(pg_walfile_name(l), 8) || ' ' || l FROM pg_current_wal_insert_lsn() AS l)`
 
 // flushedPosition is WALPosition without what the primary has not sent to its standbys, because it is not on its disk

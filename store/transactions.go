@@ -30,7 +30,7 @@ const maxStepTries = 15
 
 // Step runs f in one transaction of an administrative command that changes many rows in small steps. A statement in it
 // waits at most 2 s for a lock, so that requests never queue behind a step that waits. If it got no lock, or was the
-// victim of a deadlock, the step is tried again; f must start from nothing each time.
+// victim of a deadlock, the step is tried again; f must start over each time.
 func Step(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 	for try := 1; ; try++ {
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// LostServer reports whether err is the coordinator's of a Citus cluster that has lost another server. The same
+// LostServer reports whether err is from the coordinator of a Citus cluster that has lost another server. The same
 // statement may succeed for accounts on the other servers. A lost connection to the coordinator is an error of another
 // type.
 func LostServer(err error) bool {
@@ -40,8 +40,8 @@ const (
 	notPermitted     = "42501" // insufficient_privilege
 )
 
-// withoutCode are errors of another server of a cluster while the coordinator copied rows to it. Citus passes on the
-// message only.
+// withoutCode are errors of another server of a cluster while the coordinator copied rows to it. Citus passes on only
+// the message.
 var withoutCode = []struct{ start, code string }{
 	{"canceling statement due to lock timeout", lockNotAvailable},
 	{"deadlock detected", deadlockDetected},

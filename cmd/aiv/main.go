@@ -1,9 +1,9 @@
 // Command aiv serves the developer API and administers it.
 //
 // The table of commands is in commands.go. A file such as keys.go has a command or a group of commands: it declares the
-// flags, calls the package that does the work, and prints the result. It declares the result's JSON too, because the
-// domain types have no JSON tags; that of aiv status is in internal/status. The commands serve and dispatch, which
-// start alike, are in services.go. What commands share is in database.go and flags.go.
+// flags, calls the package that does the work, and prints the result. It also declares the JSON of the result, because
+// the domain types have no JSON tags; the JSON of aiv status is in internal/status. The commands serve and dispatch,
+// which start in the same way, are in services.go. What commands share is in database.go and flags.go.
 package main
 
 import (

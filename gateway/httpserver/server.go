@@ -25,7 +25,7 @@ const (
 
 // New returns a server for the listener of clients.
 //
-// It serves HTTP/1.1 only, so that the bound of connections bounds the requests as well. Over HTTP/2 a connection
+// It serves HTTP/1.1 only, so that the bound of connections also bounds the requests. Over HTTP/2 a connection
 // carries hundreds: 2,000 connections took 2.4 GiB, even with a limit of eight streams, which clients may exceed before
 // they learn of it.
 func New(h http.Handler, log *slog.Logger) *http.Server {

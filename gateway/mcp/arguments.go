@@ -149,7 +149,7 @@ func (a *Arguments) Parameters(t *Tool) (all request.Parameters) {
 	return all
 }
 
-// text returns a value as a query parameter has it.
+// text returns a value in the form of a query parameter.
 func text(v *strictjson.Value) string {
 	if v.Kind != strictjson.KindArray {
 		return v.Text

@@ -21,7 +21,7 @@ type Tool struct {
 
 	Arguments []Argument `json:"-"` // from InputSchema
 
-	listed []byte // the tool as tools/list has it
+	listed []byte // the tool as tools/list returns it
 }
 
 // An Argument describes an argument of a tool by the part of JSON Schema that tools.json uses.

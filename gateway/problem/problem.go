@@ -24,7 +24,7 @@ type Problem struct {
 	Errors Faults
 	Check  string // the run check that rejected the run
 
-	ExistingID string // the id of what is in the way of the request
+	ExistingID string // the id of the object that conflicts with the request
 
 	Header           http.Header // sent along, such as Allow
 	Type             string      // URI; default: the code's section of the reference

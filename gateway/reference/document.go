@@ -25,8 +25,8 @@ type Example struct {
 
 // Complete returns the document that is served: openapi.json with the values of ProblemCode from its x-problems, and
 // with the examples of examples.json. Each operation shows a success, each problem response the problems that it can
-// have. Problems that no operation can have, which the tools for assistants can, have no example there: linters reject
-// components without a reference.
+// have. Problems that only the tools for assistants can have get no example there: linters reject components
+// without a reference.
 func Complete(openAPI, examples []byte) ([]byte, error) {
 	var d description
 	var shown ordered[Example]

@@ -23,7 +23,7 @@ func renderMarkdown(d *description, examples ordered[Example]) []byte {
 	return blankLines.ReplaceAll(b.Bytes(), []byte("\n\n"))
 }
 
-// blankLines are more blank lines than one.
+// blankLines matches two or more blank lines.
 var blankLines = regexp.MustCompile(`\n{3,}`)
 
 //go:embed markdown.tmpl

@@ -32,7 +32,7 @@ func (l *LogWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// append has line append one line to the buffer.
+// append calls line to append one line to the buffer.
 func (l *LogWriter) append(line func([]byte) []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

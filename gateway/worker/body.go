@@ -69,7 +69,7 @@ func endOfString(text string) int {
 }
 
 // readBody reads the body into memory that grows with the bytes received, not with the announced length: a body that is
-// announced and never sent must not hold the budget, or slow workers would delay others.
+// announced and never sent must not use up the budget, or slow workers would delay others.
 func (h *Handler) readBody(x *exchange) (body string, err error) {
 	if x.request.ContentLength > maxBody {
 		return "", tooLarge()

@@ -86,7 +86,7 @@ func Revisions(ctx context.Context, tx store.Tx, accounts []store.ID) ([]int64, 
 	return revisions, tx.SendBatch(ctx, &b).Close()
 }
 
-// ReadActive returns the active brands of an account, by name and id, and the revision at which they are so.
+// ReadActive returns the active brands of an account, by name and id, and the account's revision.
 func ReadActive(ctx context.Context, db store.Querier, account store.ID) (active []Brand, revision int64, err error) {
 	rows, err := db.Query(ctx, selectActive, account)
 	if err != nil {

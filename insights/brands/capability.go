@@ -2,7 +2,7 @@ package brands
 
 import "aiv/store/schema"
 
-// Capability is what this package owns. aiv serve changes brands, aiv dispatch reads them.
+// Capability is what this package owns. aiv serve changes brands; aiv dispatch reads them.
 var Capability = schema.Capability{
 	Name: "brands",
 	Tables: []schema.Table{

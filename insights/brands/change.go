@@ -43,7 +43,7 @@ func (c *Change) Check() (faults []Fault) {
 	return append(faults, listFaults("exclude", c.Exclude, func(i int) string { return nameFault(c.Exclude[i], matchCase) })...)
 }
 
-// listFaults checks the number of texts and each text, which must not be in the list twice after wrong has returned.
+// listFaults checks the number of texts, each text by wrong, which may change it, and then that no two are equal.
 func listFaults(member string, texts []string, wrong func(int) string) (faults []Fault) {
 	if len(texts) > MaxTexts {
 		return []Fault{{member, fmt.Sprintf("must have 0 to %d texts, not %d", MaxTexts, len(texts))}}

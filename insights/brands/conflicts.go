@@ -13,7 +13,7 @@ type ConflictError struct {
 	Conflicts []Conflict // in the order name, aliases, domains
 }
 
-// A Conflict is a name or domain of a brand that another active brand has, too.
+// A Conflict is a name or domain of a brand that another active brand also has.
 type Conflict struct {
 	At     string // as in Fault
 	Other  store.ID

@@ -22,8 +22,8 @@ type Admin struct {
 
 // Import reads a JSON Lines file of brands and returns the number of its lines. A line replaces the brand with its id
 // or, if it has none, the account's brand with an equal name, an active one first; otherwise it adds a brand. The rules
-// are the rules of Create and Update, and apply to what the whole file makes: two brands may exchange their names. If
-// any line is invalid, Import changes nothing and its error lists the lines. Importing a file again changes nothing.
+// of Create and Update apply to the result of the whole file, so two brands may exchange their names. If any line is
+// invalid, Import changes nothing and its error lists the lines. Importing a file again changes nothing.
 // progress, which may be nil, is called with the number of lines read so far.
 func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines int)) (lines int, err error) {
 	byAccount := make(map[store.ID][]*incoming)
@@ -131,7 +131,7 @@ func eachLine(lines []*incoming, reason string) error {
 	return &lineError{errors.Join(errs...)}
 }
 
-// foreign returns an error for each new brand whose id is that of another account's brand: ids are unique across
+// foreign returns an error for each new brand whose id belongs to a brand of another account: ids are unique across
 // accounts, although the primary key includes the account.
 func (m *merge) foreign(ctx context.Context, tx pgx.Tx) (errs []error, err error) {
 	ids := []store.ID{}
@@ -179,8 +179,8 @@ type ListedBrand struct {
 	Brand
 }
 
-// List returns the brands of an account, or of all accounts, by account and oldest first. status selects those with it,
-// unless it is empty.
+// List returns the brands of an account, or of all accounts if it is nil, by account and oldest first. An empty status
+// selects all.
 func (a *Admin) List(ctx context.Context, account *store.ID, status string) (all []ListedBrand, err error) {
 	err = store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, listAll, account, status)

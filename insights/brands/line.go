@@ -104,7 +104,7 @@ func (m *merge) check() error {
 	}
 	var errs []error
 	t, active := newTaken(nil), 0
-	for i := range m.all { // those that the file does not change, so that errors are of its lines
+	for i := range m.all { // brands that the file does not change, so that errors name its lines
 		if b := &m.all[i]; b.Status == Active && !m.changed[b.ID] {
 			t.add(b)
 			active++

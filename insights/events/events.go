@@ -31,7 +31,7 @@ const (
 )
 
 // Types returns all types, in the order in which clients see them. The Capability of the package that causes an event
-// has the scope that its data require.
+// has the scope that its data requires.
 func Types() []string {
 	return []string{RunCompleted, RunPartial, RunFailed, RunCanceled, AlertOpened, RecommendationSuggested,
 		SchedulePaused, ScheduleSkipped, WebhookTest}

@@ -18,8 +18,8 @@ WHERE e.type <> 'run.' || r.status
 	}}
 }
 
-// KnownTypes returns the invariant that events have only these types. No constraint says so, because replacing one for
-// each new type would block all deliveries for its time.
+// KnownTypes returns the invariant that events have only these types. It is not a constraint, because replacing
+// it for each new type would block all deliveries while it is checked.
 func KnownTypes(types []string) store.Invariant {
 	return store.Invariant{
 		Name:  "event_types",

@@ -11,8 +11,7 @@ import (
 
 // A Backlog is what waits to be recounted.
 type Backlog struct {
-	// Answers counts the ended jobs with stale facts or without facts. They are counted in up to [MaxBacklog] rows
-	// of each kind.
+	// Answers counts the ended jobs with stale facts or without facts, in up to [MaxBacklog] rows of each kind.
 	Answers int64
 	// Oldest is the time since the oldest brand change whose recount has not ended; 0 if there is none.
 	Oldest time.Duration
@@ -26,7 +25,7 @@ func ReadBacklog(ctx context.Context, db store.Querier) (Backlog, error) {
 	return readBacklog(ctx, db, selectBehind, MaxBacklog)
 }
 
-// Backlog reads the backlog of the accounts that Recount knows of. So its cost does not grow with the number of
+// Backlog reads the backlog of the accounts that Recount has found. So its cost does not grow with the number of
 // accounts.
 func (c *Counter) Backlog(ctx context.Context, db store.Querier) (Backlog, error) {
 	c.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"aiv/store/schema"
 )
 
-// Capability is what this package owns. aiv dispatch writes facts, aiv serve reads them. A [Counter] has the
-// invariants.
+// Capability is what this package owns. aiv dispatch writes facts; aiv serve reads them. The invariants are methods of
+// [Counter].
 var Capability = schema.Capability{
 	Name: "visibility",
 	Tables: []schema.Table{
@@ -24,7 +24,7 @@ var Capability = schema.Capability{
 }
 
 // eraseRecounts waits for the transactions that are writing the table: one may have read the revision of the account
-// before the erasure deleted it. Later ones find no revision.
+// before the erasure deleted it. Later transactions find no revision.
 func eraseRecounts(ctx context.Context, pool *pgxpool.Pool, table string, account store.ID) (rows int64, err error) {
 	err = store.Step(ctx, pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `LOCK TABLE visibility_recounts IN SHARE MODE`)

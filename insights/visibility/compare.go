@@ -19,18 +19,18 @@ type Comparison struct {
 	Rows              []Change
 }
 
-// A Side is what one side of a comparison has.
+// A Side describes one side of a comparison.
 type Side struct {
 	Answers  Answers
 	Compared int64
 	LeftOut  LeftOut
 }
 
-// LeftOut counts the ok answers that the other side has nothing to compare with, by the first reason that holds.
+// LeftOut counts the ok answers without comparable answers on the other side, by the first reason that applies.
 type LeftOut struct {
 	NotMeasured  int64 // the other side has no ok answer of the question, model, country, language and measurement type
 	ModelUnknown int64 // the served model was not reported
-	ModelChanged int64 // the other side's were served by another model
+	ModelChanged int64 // the other side's answers were served by other models
 }
 
 // A Change compares one brand.
@@ -58,7 +58,7 @@ type Moved struct {
 // maxMoved is the maximum number of questions that a rate lists.
 const maxMoved = 20
 
-// A measured is a question as it was measured. Sides are compared where they have the same.
+// A measured identifies what an answer measured. The answers of two sides are compared if it is equal.
 type measured struct{ question, model, country, language, measured string }
 
 // A served is the reported version of a model, without its date. It may be empty; known is false if none was reported.
@@ -140,7 +140,7 @@ func isDate(text string) bool {
 	return text[:2] == "20" && month >= "01" && month <= "12" && day >= "01" && day <= "31"
 }
 
-// basket reduces a side to what the other side has too, and counts what it leaves out.
+// basket returns the sums that the other side has too, by question, and counts the answers that it leaves out.
 func (s *side) basket(other *side) (map[string][]*sideSum, Side) {
 	var of Side
 	chosen := make(map[string][]*sideSum) // by question
@@ -163,7 +163,7 @@ func (s *side) basket(other *side) (map[string][]*sideSum, Side) {
 	return chosen, of
 }
 
-// compare returns the comparison of two sides, without the answers of each.
+// compare returns the comparison of two sides. The caller sets the Answers of each side.
 func compare(current, baseline *side) *Comparison {
 	c := &Comparison{}
 	var now, before map[string][]*sideSum

@@ -21,12 +21,12 @@ import (
 type Config struct {
 	Pool *pgxpool.Pool // for Recount and Merge
 
-	// Questions returns the texts of questions of an account, in the order of their ids.
+	// Questions returns the texts of questions of an account, in the order of ids.
 	Questions func(ctx context.Context, db store.Querier, account store.ID, ids []string) ([]string, error)
-	// Answers calls each with the stored answers of jobs of a run, some at a time. It leaves out jobs without a stored
-	// answer.
+	// Answers calls each with the stored answers of jobs of a run, a few in each call. It leaves out jobs without a
+	// stored answer.
 	Answers func(ctx context.Context, db store.Querier, account, run store.ID, ordinals []int32, each func([]Job) error) error
-	// Ended returns the jobs of a run that ended with an answer or an error, after an ordinal and up to another.
+	// Ended returns the jobs of a run, from after+1 to last, that ended with an answer or an error.
 	Ended func(ctx context.Context, db store.Querier, account, run store.ID, after, last int32) ([]EndedJob, error)
 }
 
@@ -51,7 +51,7 @@ type Counter struct {
 
 type runKey struct{ account, run store.ID }
 
-// maxCached bounds the accounts and the runs that a Counter remembers. Beyond it, it forgets all.
+// maxCached bounds the entries of each cache of a Counter. A cache that is full is cleared.
 const maxCached = 1000
 
 // NewCounter returns a Counter.
@@ -117,16 +117,16 @@ func (c *Counter) Count(ctx context.Context, tx store.Tx, b *pgx.Batch, jobs []J
 	return nil
 }
 
-// A Prepared is the fact of a job that was counted before its transaction began. It holds if the brands are still the
-// same then.
+// A Prepared is the fact of a job that was counted before its transaction began. It is used if the brands have not
+// changed since.
 type Prepared struct {
 	Answer *Answer
 	brands *accountBrands
 	fact   Fact
 }
 
-// Prepare counts jobs before the transaction that ends them, and returns what to set as their Prepared: nil for a job
-// whose brands or run are not cached.
+// Prepare counts jobs before the transaction that ends them, and returns the Prepared of each: nil for a job whose
+// brands or run are not cached.
 func (c *Counter) Prepare(jobs []Job) []*Prepared {
 	all := make([]*Prepared, len(jobs))
 	byRun := make(map[runKey][]int)
@@ -163,8 +163,8 @@ func (c *Counter) brands(ctx context.Context, db store.Querier, account store.ID
 	return c.brandsAt(ctx, db, account, revision)
 }
 
-// brandsAt returns the active brands of an account, whose revision was read just now. They are read only if it has
-// changed since they were read last.
+// brandsAt returns the active brands of an account; revision is its current revision. It reads the brands only if the
+// cached ones have another revision.
 func (c *Counter) brandsAt(ctx context.Context, db store.Querier, account store.ID, revision int64) (*accountBrands, error) {
 	c.mu.Lock()
 	known := c.brandCache[account]

@@ -9,7 +9,7 @@ import (
 // A reader reads what encode wrote. After an error all numbers are 0.
 type reader struct {
 	b       []byte
-	at      int // what was read of b
+	at      int // bytes of b that were read
 	damaged bool
 }
 
@@ -71,7 +71,7 @@ func version(all []*string, n int32, r *reader) *string {
 	return all[n]
 }
 
-// brandSum reads a sum, whose brand is the difference to the one before. Nearly always its seven numbers take seven
+// brandSum reads a sum, whose brand is the difference from the brand before. Nearly always its seven numbers take seven
 // bytes.
 func (r *reader) brandSum() brandSum {
 	if len(r.b)-r.at >= 8 {
@@ -122,7 +122,7 @@ func eachCell(column []byte, f func(*cell)) error {
 	return r.end()
 }
 
-// An encodedSource is a source as the column sources has it. Equal sources have equal bytes.
+// An encodedSource is a source in the encoding of the column sources. Equal sources have equal bytes.
 type encodedSource []byte
 
 func (e encodedSource) decode() source {

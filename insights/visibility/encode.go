@@ -6,8 +6,8 @@ import (
 )
 
 // The three columns of a chunk are sequences of unsigned varints (encoding/binary). A text is its length in bytes and
-// its bytes. The first byte is the version of the form. Numbers of cells, ordinals and brands are written as the
-// difference to the number before.
+// its bytes. The first byte is the version of the encoding. Numbers of cells, ordinals and brands are written as the
+// difference from the number before.
 const form = 1
 
 // errDamaged is returned for bytes that encode did not write.
@@ -119,7 +119,7 @@ func encodeFacts(facts []Fact) []byte {
 			}
 		}
 	}
-	const ofPage, ofFact = 64, 32 // bytes, rather more than most take
+	const ofPage, ofFact = 64, 32 // bytes; most need less
 	b := all.append(append(make([]byte, 0, len(pages)*ofPage+len(facts)*ofFact), form))
 	b = appendInts(b, int32(len(pages)))
 	for _, p := range pages {

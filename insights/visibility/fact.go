@@ -2,7 +2,7 @@ package visibility
 
 import "aiv/insights/brands/match"
 
-// A Fact is what is kept of one job that ended with an answer or an error.
+// A Fact is what is stored about one job that ended with an answer or an error.
 type Fact struct {
 	Ordinal int32
 	Status  Status
@@ -37,7 +37,7 @@ type BrandFact struct {
 // A Page is a page that an answer cites.
 type Page struct {
 	Key   string // its page key
-	Host  string // of the key, or that of the title behind an opaque redirector; empty: unknown
+	Host  string // of the key or, behind an opaque redirector, of the title; empty: unknown
 	Owner int32  // the number of the brand that owns it; 0: none
 }
 

@@ -38,7 +38,7 @@ type group struct {
 // A questionSum counts the answers to one question.
 type questionSum struct{ ok, known int32 }
 
-// A groupKey is the values of a group by dimension. Unused ones are zero.
+// A groupKey contains the values of a group by dimension. Unused values are zero.
 type groupKey [3]groupValue
 
 // A groupValue is a text, a date or a boolean.
@@ -255,8 +255,8 @@ func (g *grouping) sorted() ([]*group, error) {
 	}), nil
 }
 
-// fill adds the groups of buckets without jobs. Where the window is open, the buckets are those from the first or to
-// the last job.
+// fill adds the groups of buckets without jobs. Without the start or the end of a window, the buckets begin with the
+// first job or end with the last.
 func (g *grouping) fill(at int) error {
 	by, first, last := g.by[at], g.first, g.last
 	if g.query.From != nil {

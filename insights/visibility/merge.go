@@ -8,11 +8,11 @@ import (
 	"aiv/store"
 )
 
-// manySmall is the number of small chunks from which on the chunks of a run in progress are merged.
+// manySmall is the number of small chunks at which the chunks of a run in progress are merged.
 const manySmall = 64
 
-// Merge merges the small chunks of runs that are final, or that have many. Each transaction merges the chunks of one
-// run. It returns how many chunks it replaced.
+// Merge merges the small chunks of runs that are final, or that have manySmall. Each transaction merges the chunks of
+// one run. Merge returns how many chunks it replaced.
 func (c *Counter) Merge(ctx context.Context) (replaced int64, err error) {
 	rows, err := c.cfg.Pool.Query(ctx, selectSmall, manySmall)
 	if err != nil {
@@ -41,12 +41,12 @@ JOIN measurement_runs r ON r.account_id = f.account_id AND r.id = f.run_id
 WHERE f.chunks >= $1 OR r.finished_at IS NOT NULL
 LIMIT 1000`
 
-// lockSmall locks small chunks of a run. Those that another process merges or recounts now are left to it.
+// lockSmall locks small chunks of a run. It skips chunks that another process is merging or recounting.
 const lockSmall = `
 SELECT first_ordinal, last_ordinal, revision, deleted, facts FROM visibility_facts
 WHERE account_id = $1 AND run_id = $2 AND small ORDER BY first_ordinal LIMIT 2000 FOR UPDATE SKIP LOCKED`
 
-// mergeRun replaces the small chunks of a run. Chunks of different revisions stay apart.
+// mergeRun replaces the small chunks of a run. It does not merge chunks of different revisions.
 func (c *Counter) mergeRun(ctx context.Context, account, id store.ID) (replaced int64, err error) {
 	err = pgx.BeginFunc(ctx, c.cfg.Pool, func(tx pgx.Tx) error {
 		replaced = 0
@@ -75,8 +75,8 @@ func (c *Counter) mergeRun(ctx context.Context, account, id store.ID) (replaced 
 		}); err != nil || b.Len() == 0 {
 			return err
 		}
-		// No chunk that is locked is of a later revision than the brands that are read now. The sums of older ones are
-		// not read.
+		// No locked chunk has a later revision than the brands that are read here. The sums of chunks with an older
+		// revision are never read.
 		isOwn, err := ownBrands(ctx, tx, account)
 		if err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 type Metrics struct {
 	Revision  int64
 	Answers   Answers
-	Questions int // that ok answers answer
+	Questions int // with ok answers
 	Runs      int // that have ok answers
 	Versions  []string
 	Models    []Served
@@ -21,7 +21,7 @@ type Metrics struct {
 // Answers counts jobs by status. Only OK answers are counted in rates and shares.
 type Answers struct {
 	OK, Empty, Truncated, Failed, Canceled, Pending, Recounting int64
-	Frozen                                                      int64 // of OK: counted at an older brand revision, and deleted since
+	Frozen                                                      int64 // of OK: counted at an older revision; their answers were deleted since
 }
 
 // Complete reports whether no job will be counted later.

@@ -77,10 +77,10 @@ type Rate struct {
 // z is the quantile of the normal distribution for 95 %.
 const z = 1.959963984540054
 
-// maxWidth is the width of an interval from which on the sample is too small to say much.
+// maxWidth is the width of an interval above which a rate is marked as a low sample.
 const maxWidth = 0.30
 
-// newRate returns a rate of answers to questions: of each, its answers and those that are counted.
+// newRate returns the rate over questions: for each question, how many of its answers count, and of how many.
 func newRate(questions []split, reason string) Rate {
 	var count, of int64
 	for _, q := range questions {
@@ -116,10 +116,10 @@ func wilson(count, of int64, n, z float64) (low, high float64) {
 	return low, high
 }
 
-// effective returns the effective sample size of count / of, also rounded: as many independent answers would be as
-// informative as these, of which several answer the same question. It is the variance of one independent answer over
-// the variance of the rate between questions, the usual estimate for clusters of different sizes (Cochran, Sampling
-// Techniques, 3rd edition, section 9A).
+// effective returns the effective sample size of count / of, exact and rounded: the number of independent answers that
+// would be as informative as these, several of which answer the same question. It is the variance of one independent
+// answer over the variance of the rate between questions, the usual estimate for clusters of different sizes (Cochran,
+// Sampling Techniques, 3rd edition, section 9A).
 //
 // With k questions, n = of, x = count and S = Σ (n·xᵢ − x·nᵢ)², p(1−p)/V is x·(n−x)·n²·(k−1) / (k·S), which is computed
 // exactly.

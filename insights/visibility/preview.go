@@ -47,13 +47,13 @@ type Sample struct {
 	Run     store.ID
 	Ordinal int32
 	Matched string // its visible text
-	Excerpt string // that with what stands around it
+	Excerpt string // the matched text with the text around it
 	Flag    string // its first flag; "" if it has none
 }
 
 // Preview matches stored answers with a draft among the active brands of the account: newest run first, in the run's
-// order. Answers that are neither empty nor truncated are matched, up to bounds of their number and size; only answers
-// of one run, if run is not nil. Preview returns ErrRunNotFound, or the errors of brands.Draft.
+// order. It matches answers that are neither empty nor truncated, up to bounds of their number and size. If run is not
+// nil, it matches only answers of that run. Preview returns ErrRunNotFound, or the errors of brands.Draft.
 func (c *Counter) Preview(ctx context.Context, db store.Querier, account store.ID, d *Draft, run *store.ID) (*Preview, error) {
 	p := &previewer{Counter: c, account: account, left: previewBytes}
 	err := store.Snapshot(ctx, db, func(tx pgx.Tx) error {
@@ -159,8 +159,8 @@ func (p *previewer) previewRun(ctx context.Context, tx pgx.Tx, id store.ID) erro
 	return nil
 }
 
-// stored returns the jobs of a run whose answers are stored and, as far as there are facts of them, neither empty nor
-// truncated: those after an ordinal and up to another.
+// stored returns the jobs of a run, from after+1 to last, whose answers are stored and, if they have facts, are neither
+// empty nor truncated.
 func (p *previewer) stored(ctx context.Context, tx pgx.Tx, run store.ID, after, last int32) (ordinals []int32, err error) {
 	ended, err := p.cfg.Ended(ctx, tx, p.account, run, after, last)
 	if err != nil {

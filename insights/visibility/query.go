@@ -6,7 +6,7 @@ import (
 	"aiv/store"
 )
 
-// A Filter selects answers, for all brands the same. Empty members select all.
+// A Filter selects answers, the same for all brands. Empty members select all.
 type Filter struct {
 	From, To        *time.Time // of the run's creation: from inclusive, to exclusive
 	Run             *store.ID
@@ -21,7 +21,7 @@ type Filter struct {
 	Branded         *bool  // whether the question mentions an own brand that is active now
 }
 
-// needsQuestions reports whether the filter depends on what questions are like now.
+// needsQuestions reports whether the filter depends on the current state of questions.
 func (f *Filter) needsQuestions() bool { return f.Topic != "" || f.Tag != "" || f.Branded != nil }
 
 // ofJobs reports whether the filter may select some of the jobs of a run and not others.
@@ -38,7 +38,7 @@ func (f *Filter) accepts(id string, q *question) bool {
 	return (f.Topic == "" || f.Topic == q.topic) && (f.Tag == "" || q.hasTag(f.Tag)) && (f.Branded == nil || *f.Branded == q.branded)
 }
 
-// A question is what is known of a question now.
+// A question is the current state of a question.
 type question struct {
 	topic   string
 	tags    []string

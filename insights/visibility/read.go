@@ -73,8 +73,8 @@ func ReadSources(ctx context.Context, db store.Querier, account store.ID, q *Sou
 	return found, err
 }
 
-// maxSources bounds the memory of a read: a row takes about 400 bytes. As many rows as that take longer than a read
-// may.
+// maxSources bounds the memory of a read: a row takes about 400 bytes. To read so many rows takes longer than a read
+// may take.
 const maxSources = 200_000
 
 var errTooManySources = fmt.Errorf("more than %d sources: %w", maxSources, context.DeadlineExceeded)
@@ -185,7 +185,7 @@ func Choose(ctx context.Context, db store.Querier, account, run store.ID, choice
 			if err := rows.Scan(&first, &column); err != nil {
 				return err
 			}
-			// The jobs of chunks may alternate. Those before the first job of this chunk are complete.
+			// The jobs of chunks may alternate. All jobs before the first job of this chunk have been read.
 			if i, _ := slices.BinarySearch(ordinals, first); i >= n {
 				break
 			}

@@ -13,13 +13,13 @@ import (
 
 // A step of a recount has at most maxChunk answers of one run, and its transaction is short.
 
-// lateSettlement is longer than a transaction that settles jobs can take: one that has read the revision before a
-// change may insert a stale chunk until then. Accounts are looked at as long after their latest change.
+// lateSettlement is longer than a transaction that settles jobs can take. A transaction that read the revision before a
+// change may insert a stale chunk until it ends, so accounts are checked this long after their latest change.
 const lateSettlement = "10 minutes"
 
 // Recount recounts the answers of stale chunks, newest run first, and counts those that were stored before facts were
-// kept. Accounts get a step in turns, and one whose brands change during a long recount of another joins them. It
-// returns when nothing is left, how many answers it counted, or with the first error.
+// kept. Accounts take turns of one step each; an account whose brands change during a long recount joins them. When
+// nothing is left or after the first error, Recount returns how many answers it counted.
 func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 	var accounts []store.ID
 	for looked := (time.Time{}); ; {
@@ -50,8 +50,8 @@ func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 	}
 }
 
-// accounts returns the accounts that may have answers to recount. Every minute it looks at all accounts, otherwise at
-// those whose brands have changed lately.
+// accounts returns the accounts that may have answers to recount. Once a minute it looks at all accounts, otherwise at
+// accounts whose brands have changed recently.
 func (c *Counter) accounts(ctx context.Context) ([]store.ID, error) {
 	all := time.Since(c.looked) >= time.Minute
 	statement := changedAccounts
@@ -83,7 +83,7 @@ SELECT l.account_id FROM visibility_backlog l JOIN measurement_runs r ON r.accou
 WHERE r.finished_at IS NOT NULL`
 )
 
-// recountStep counts some answers of an account again. more reports whether others may be left.
+// recountStep recounts some answers of an account. more reports whether more answers may be left.
 func (c *Counter) recountStep(ctx context.Context, account store.ID) (answers int64, more bool, err error) {
 	err = pgx.BeginFunc(ctx, c.cfg.Pool, func(tx pgx.Tx) error {
 		answers, more = 0, false
@@ -144,7 +144,7 @@ type staleFact struct {
 	revision int64
 }
 
-// lockStale locks stale chunks of the newest run that has some which no other process has locked.
+// lockStale locks stale chunks of one run: the newest run with stale chunks that no other process has locked.
 func lockStale(ctx context.Context, tx pgx.Tx, account store.ID, revision int64) (*staleFacts, error) {
 	s := &staleFacts{}
 	rows, err := tx.Query(ctx, selectStale, account, revision)
@@ -175,8 +175,8 @@ SELECT run_id, first_ordinal, last_ordinal, revision, facts FROM visibility_fact
 WHERE account_id = $1 AND NOT deleted AND revision < $2
 ORDER BY run_id DESC, first_ordinal LIMIT 32 FOR UPDATE SKIP LOCKED`
 
-// again counts the ok answers of facts again and keeps the other facts. The facts of answers that are not stored any
-// more are returned by their revision.
+// again recounts the ok answers of stale facts and keeps the other facts. It returns the facts of answers that are no
+// longer stored separately, by revision.
 func (c *Counter) again(ctx context.Context, tx pgx.Tx, b *accountBrands, r *countedRun, stale []staleFact) (
 	facts []Fact, deleted map[int64][]Fact, answers int64, err error) {
 	index := make(map[int32]int, len(stale))
@@ -292,8 +292,8 @@ SELECT facts FROM visibility_facts WHERE account_id = $1 AND run_id = $2 AND fir
 	return counted, err
 }
 
-// FindUncounted adds runs to the backlog of which jobs were settled without facts by an earlier version of the program,
-// which may have run beside this one. Their turn comes when they are final.
+// FindUncounted adds to the backlog the runs with jobs that were settled without facts by an earlier version of the
+// program, which may have run beside this one. They are counted when they are final.
 func (c *Counter) FindUncounted(ctx context.Context) error {
 	_, err := c.cfg.Pool.Exec(ctx, `
 INSERT INTO visibility_backlog (account_id, run_id)

@@ -69,7 +69,7 @@ type Mentioned struct {
 	Models  []string // whose answers mention it, in the run's order
 }
 
-// A HostGap is a host that belongs to no brand and that answers cite which mention a competitor and no own brand.
+// A HostGap is a host that belongs to no brand and is cited by answers that mention a competitor but no own brand.
 type HostGap struct {
 	Host              string
 	Answers           int64
@@ -146,7 +146,7 @@ func (q *QuestionGap) add(c *cell, active []brands.Brand, index brandIndex, mode
 	}
 }
 
-// sortModels puts models into the run's order, each once.
+// sortModels puts models into the run's order and removes duplicates.
 func (q *QuestionGap) sortModels(r *run) {
 	for i := range q.Competitors {
 		has := make(map[string]bool)

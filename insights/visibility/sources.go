@@ -19,7 +19,7 @@ type SourceQuery struct {
 	Gap    bool      // only answers that mention a competitor and no own brand
 }
 
-// Sources are the rows of a SourceQuery, all of them in order.
+// Sources contains all rows of a SourceQuery, in order.
 type Sources struct {
 	Answers Answers // before Gap
 	Rows    []SourceRow
@@ -80,7 +80,7 @@ type sourceTable struct {
 	query             *SourceQuery
 	brands            map[int32]*brands.Brand // active, by number
 	rows              map[rowKey]*citing
-	pages             int64 // all, also those without a host
+	pages             int64 // including pages without a host
 	models, questions map[string]int32
 
 	// The columns of chunks repeat the same sources, so their rows are found by the encoded form without decoding it.
@@ -202,8 +202,8 @@ func (t *sourceTable) addColumn(r *sourceRun, column []byte) error {
 	})
 }
 
-// addFacts adds ok answers one by one: for pages, and for frozen answers, whose owners and gaps depend on the brands of
-// now.
+// addFacts adds ok answers one by one: for pages, and for frozen answers, whose owners and gaps depend on the current
+// brands.
 func (t *sourceTable) addFacts(r *sourceRun, facts []Fact) {
 	isOwn := func(brand int32) bool { b := t.brands[brand]; return b != nil && b.Kind == OwnerOwn }
 	var cited []*citing

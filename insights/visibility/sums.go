@@ -16,7 +16,7 @@ type cell struct {
 	brands                       []brandSum
 }
 
-// A brandSum sums what the ok answers of a cell show of one brand. Brands that they do not show have none.
+// A brandSum sums what the ok answers of a cell show of one brand. Brands that do not occur have no sum.
 type brandSum struct {
 	brand     int32
 	mentioned int32 // answers that mention it
@@ -105,7 +105,7 @@ type source struct {
 // A sourceCell sums the pages that the ok answers to one question of a model cite.
 type sourceCell struct {
 	no              int32
-	pages, gapPages int32 // all, also those without a host
+	pages, gapPages int32 // including pages without a host
 	sources         []sourceSum
 }
 

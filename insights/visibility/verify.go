@@ -27,9 +27,9 @@ FROM visibility_facts f LEFT JOIN measurement_runs r ON r.account_id = f.account
 SELECT 'account ' || r.account_id || ' run ' || r.id || ': ' || r.jobs_completed + r.jobs_failed - r.jobs_counted || ' jobs have no facts'
 FROM measurement_runs r LEFT JOIN visibility_backlog l ON l.account_id = r.account_id AND l.run_id = r.id
 WHERE r.jobs_counted < r.jobs_completed + r.jobs_failed AND l.run_id IS NULL`},
-		{Name: "facts_of_ended_jobs", Doc: "Facts are those of ended jobs, name brands of the account, and add up to the sums beside them.",
+		{Name: "facts_of_ended_jobs", Doc: "Facts belong to ended jobs, name brands of the account, and add up to the sums beside them.",
 			Check: c.verifyFacts},
-		{Name: "facts_equal_their_answers", Doc: "Facts are what matching a stored answer again gives; 1,000 answers are matched.",
+		{Name: "facts_equal_their_answers", Doc: "Facts equal the result of matching the stored answer again; 1,000 answers are matched.",
 			Check: c.verifySample},
 	}
 }

@@ -9,11 +9,11 @@
 //
 // # Facts
 //
-// A [Fact] is kept of each job that ended with an answer or an error. Facts are stored in chunks: a row of
+// A [Fact] is kept for each job that ended with an answer or an error. Facts are stored in chunks: a row of
 // visibility_facts has the facts of jobs of one run that were counted together, at one revision of the account's
 // brands. Besides the facts it has their sums by model and question, in the columns cells and sources. Everything that
 // metrics show can be added up from these sums, because filters and groups depend only on the run, the model and the
-// question. So metrics over a million answers read some thousand rows.
+// question. So metrics over a million answers read a few thousand rows.
 //
 // A settlement inserts chunks and changes none, so it waits for no other transaction. Small chunks of a run are merged
 // later.
@@ -37,7 +37,7 @@ type Job struct {
 	Ordinal      int32
 	Answer       *Answer // nil: it failed
 
-	Prepared *Prepared // what Prepare returned of the job; nil: nothing
+	Prepared *Prepared // what Prepare returned for the job; nil: nothing
 }
 
 // An Answer is what is counted of a job's answer.

@@ -30,7 +30,7 @@ type chunkRow struct {
 	facts        []byte
 }
 
-// newChunks returns the chunks of facts of a run, which it sorts. whole: they are merged, or all of the run.
+// newChunks sorts facts of a run and returns their chunks. If whole is true, even small chunks are not merged later.
 func newChunks(account store.ID, r *countedRun, revision int64, facts []Fact, isOwn func(int32) bool, deleted, whole bool) (rows []chunkRow) {
 	slices.SortFunc(facts, func(a, b Fact) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
 	for part := range slices.Chunk(facts, maxChunk) {
@@ -143,7 +143,7 @@ WHERE account_id = $1 AND run_id = $2 AND first_ordinal = $3 AND last_ordinal = 
 	deleteChunk = `DELETE FROM visibility_facts WHERE account_id = $1 AND run_id = $2 AND first_ordinal = $3 AND last_ordinal = $4`
 )
 
-// ownBrands returns which of the account's active brands are own ones, by number.
+// ownBrands returns a function that reports whether a number is of an active own brand of the account.
 func ownBrands(ctx context.Context, db store.Querier, account store.ID) (func(brand int32) bool, error) {
 	rows, err := db.Query(ctx, `SELECT number FROM brands WHERE account_id = $1 AND kind = 'own' AND status = 'active'`, account)
 	if err != nil {

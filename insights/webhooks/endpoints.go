@@ -23,8 +23,8 @@ func (w *Webhooks) Get(ctx context.Context, account, id store.ID) (*Endpoint, er
 	return one[Endpoint](ctx, w.cfg.Pool, ErrEndpointNotFound, getEndpoint, account, id)
 }
 
-// Create registers an endpoint and returns it with its secret. The caller has url from ParseURL, and has checked events
-// and description. It returns ErrEndpointExists or ErrTooManyEndpoints; both limits are exact under concurrency.
+// Create registers an endpoint and returns it with its secret. url must be from ParseURL; the caller has checked events
+// and description. It returns ErrEndpointExists or ErrTooManyEndpoints; both are exact under concurrency.
 func (w *Webhooks) Create(ctx context.Context, account store.ID, url, description string, events []string) (e *Endpoint, secret string, err error) {
 	id := w.cfg.NewID()
 	err = pgx.BeginFunc(ctx, w.cfg.Pool, func(tx pgx.Tx) error {
@@ -110,7 +110,7 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, m
 		}
 		enabled := e.DisabledReason == nil && before.DisabledReason != nil
 		if enabled {
-			// Create locks the queue, too, and then waits for a transaction that is adding its URL: the queue is locked
+			// Create also locks the queue and then waits for a transaction that is adding its URL: the queue is locked
 			// before the URL is written, so that they do not deadlock.
 			if _, err := tx.Exec(ctx, wakeQueue, account); err != nil {
 				return err
@@ -186,7 +186,7 @@ func (w *Webhooks) Delete(ctx context.Context, account, id store.ID) error {
 	return err
 }
 
-// Rotate replaces the secret of an endpoint and returns the new one. The replaced secret signs too for RotationPeriod.
+// Rotate replaces the secret of an endpoint and returns the new one. The replaced secret also signs for RotationPeriod.
 func (w *Webhooks) Rotate(ctx context.Context, account, id store.ID) (*Endpoint, string, error) {
 	type rotated struct {
 		Endpoint

@@ -21,7 +21,7 @@ func Purge(ctx context.Context, pool *pgxpool.Pool) error {
 	return purgeEndpoints(ctx, pool)
 }
 
-// A deletedEndpoint is an endpoint whose row is still there. Old: it was deleted more than an hour ago.
+// A deletedEndpoint is a deleted endpoint whose row still exists. Old means that it was deleted over an hour ago.
 type deletedEndpoint struct {
 	Account, ID store.ID
 	Old         bool

@@ -27,7 +27,7 @@ var ErrOtherMaster = errors.New("the master secret of webhooks is not the one th
 // A Master is the secret from which the secrets of all endpoints are derived. No endpoint's secret is stored.
 type Master struct{ key []byte }
 
-// OpenMaster returns the master secret: that of the file, or without a file name that of the database. The first call
+// OpenMaster returns the master secret from the file or, without a file name, from the database. The first call
 // for a database stores the secret's fingerprint; later calls with another secret fail with ErrOtherMaster.
 func OpenMaster(ctx context.Context, pool *pgxpool.Pool, file string) (*Master, error) {
 	key, err := readMaster(ctx, pool, file)

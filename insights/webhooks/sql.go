@@ -75,8 +75,8 @@ WHERE NOT ` + sameSecond + ` OR h.requested < $2
 RETURNING requested`
 
 	// sameSecond counts a request in the second of the row, even if that is later, as after a concurrent transaction
-	// that began later. A transaction does not wait for 30 s. A second after that is from a time when the database's
-	// clock was ahead.
+	// that began later. No transaction waits for 30 s, so a second that is further ahead is from a time when the
+	// database's clock was ahead.
 	sameSecond = `(h.second - excluded.second BETWEEN '0' AND '30 seconds')`
 
 	// countRequested counts the pending tests and resends of an endpoint without the resends of one event.

@@ -19,8 +19,8 @@ WHERE q.account_id IS NULL OR q.owner IS NULL AND q.wake_at > d.first`,
 	}}
 }
 
-// KnownTypes returns the invariant that endpoints subscribe only to these types of events. It is no constraint for the
-// reason of [events.KnownTypes].
+// KnownTypes returns the invariant that endpoints subscribe only to these types of events. It is not a
+// constraint, for the reason given at [events.KnownTypes].
 func KnownTypes(types []string) store.Invariant {
 	return store.Invariant{
 		Name: "webhook_event_types",

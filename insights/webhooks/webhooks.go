@@ -29,7 +29,7 @@ const All = "*"
 // The reasons why an endpoint is disabled.
 const (
 	ByCustomer = "customer"
-	ByOperator = "operator" // only an operator enables the endpoint again
+	ByOperator = "operator" // only an operator can enable the endpoint again
 	Gone       = "gone"     // it responded with 410
 	Failing    = "failing"  // no attempt succeeded for three days in which attempts failed
 )

@@ -63,11 +63,11 @@ func appendIntOrNull(b []byte, n *int64) []byte {
 	return strconv.AppendInt(b, *n, 10)
 }
 
-// storedLimits are above what any answer within the bounds has.
+// storedLimits exceed every answer within the bounds.
 var storedLimits = strictjson.Limits{Depth: 16, Values: 10_000}
 
 // Decode returns the answer whose stored form is given. Members that are missing are read as the zero value, and
-// members that a later version may have added are ignored. Texts of the answer are substrings of its stored form.
+// members that a later version may have added are ignored. The texts of the answer share the memory of stored.
 func Decode(stored string) (*Answer, error) {
 	v, err := strictjson.Parse(stored, storedLimits)
 	if err != nil {

@@ -25,7 +25,7 @@ func (d *Dispatcher) admitOnCitus(ctx context.Context, conn *pgx.Conn, turn int6
 	return moved.insert(ctx, conn, turn)
 }
 
-// waitingKeys are the keys of what waits to be admitted.
+// waitingKeys are the keys of the arrivals and the due leases that wait to be admitted.
 type waitingKeys struct {
 	arrived, canceled []runKey
 	due               leaseKeys
@@ -37,9 +37,8 @@ func (w *waitingKeys) empty() bool {
 
 // readBacklogOnCitus reads the keys for the accounts on reachable servers.
 //
-// A transaction that has taken an arrival may be committed on the coordinator only. The arrival is then visible, and
-// locked until the other server has committed, too. deleteArrivals waits for that and then finds that the arrival is
-// gone.
+// A transaction that took an arrival may so far be committed only on the coordinator. The arrival is then still
+// visible, but locked until the other server commits. deleteArrivals waits for that and then finds that it is gone.
 func (d *Dispatcher) readBacklogOnCitus(ctx context.Context, conn *pgx.Conn) (*waitingKeys, error) {
 	w := &waitingKeys{}
 	var b pgx.Batch
@@ -68,8 +67,8 @@ func (d *Dispatcher) readBacklogOnCitus(ctx context.Context, conn *pgx.Conn) (*w
 	return w, conn.SendBatch(ctx, &b).Close()
 }
 
-// take deletes the arrivals and what canceled runs have in job_queue, job_leases and job_holds, and makes due leases
-// ready. It returns the rows that follow from these.
+// take deletes the arrivals and the rows of canceled runs in job_queue, job_leases and job_holds, and makes due leases
+// ready. It returns the rows that insert then writes.
 func (w *waitingKeys) take(ctx context.Context, conn *pgx.Conn) (*admitted, error) {
 	a := &admitted{}
 	var b pgx.Batch

@@ -16,7 +16,7 @@ import (
 // was served the highest turns at all of these. Reading the first n accounts of each provider is therefore enough to
 // hand out n jobs.
 //
-// If no other account has jobs, only its turn at the provider that served it changes, because each turn is a row to
+// If only one account has jobs, only its turn at the provider that served it changes, because each turn is a row to
 // write. An account that arrives later waits for one job of the first account, which then gets the highest turns.
 //
 // Turns are numbered from firstTurn on.
@@ -66,7 +66,7 @@ func (s *supply) serve(d *demand, turn *int64, alone bool) (grants []grant) {
 			heap.Pop(q)
 			continue
 		}
-		// Another account used the provider, so a different one serves this account later.
+		// Another account has used up the provider, so another provider serves this account, at a later turn.
 		if due := a.turn(d, s.capacity); due != q.entries[0].turn {
 			q.entries[0].turn = due
 			heap.Fix(q, 0)

@@ -2,9 +2,9 @@ package jobs
 
 import "aiv/store/schema"
 
-// Capability is what this package owns. What services write and no account owns is on the coordinator of a cluster, so
-// that it does not depend on every server. [Unqueue] deletes the rows of runs in four tables. On Citus, aiv serve
-// itself deletes the queue of a run that it cancels.
+// Capability is what this package owns. Tables that services write and that belong to no account are on the coordinator
+// of a cluster, so that they do not depend on every server. [Unqueue] deletes the rows of runs in four tables. On
+// Citus, aiv serve itself deletes the queue of a run that it cancels.
 var Capability = schema.Capability{
 	Name: "jobs",
 	Tables: []schema.Table{

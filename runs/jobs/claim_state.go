@@ -25,7 +25,7 @@ type accountAt struct {
 	provider string
 }
 
-// turnKeys are keys of rows of job_turns, each once.
+// turnKeys are distinct keys of rows of job_turns.
 type turnKeys struct {
 	accounts  []store.ID
 	providers []string
@@ -47,8 +47,8 @@ func (k *turnKeys) add(account store.ID, provider string) {
 // readClaimState begins a transaction that hands out jobs. It admits arrived runs and due retries before it reads the
 // jobs that can be handed out.
 //
-// An account whose last jobs were canceled keeps its turn until it is read. It may displace an account that has jobs.
-// Its turn is deleted and the supply is read again, for twice as many accounts each time.
+// An account whose last jobs were canceled keeps its turn until the turn is read. There it may displace an account that
+// has jobs, so the turn is deleted and the supply is read again, for twice as many accounts each time.
 func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands []demand, workers []store.ID) (*claimState, error) {
 	providers, want := wanted(demands)
 	state := &claimState{}
@@ -106,7 +106,7 @@ func batchBegin(b *pgx.Batch, turn *int64) {
 	b.Queue(lockClaims).QueryRow(func(row pgx.Row) error {
 		var number int64
 		err := row.Scan(nil, nil, &number)
-		*turn = number << 20
+		*turn = number << 20 // leaves room for the turns that the transaction gives // leaves room for the turns that the transaction gives
 		return err
 	})
 }

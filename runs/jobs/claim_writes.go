@@ -20,18 +20,18 @@ type claimWrites struct {
 	supply   *supply
 
 	expected int          // spans that the grants take jobs from
-	taken    map[Key]bool // those whose rows were as they had been read, by their first jobs then
+	taken    map[Key]bool // of these, the spans whose rows had not changed, by the first job that was read
 }
 
 // write writes the grants, reads their descriptions, and commits. It then drops the grants of runs that were canceled
-// after their jobs were read. A cancellation deletes the fresh spans of its run, so that a claim need not lock the row
-// of a run that has started, for which its settlements would wait. Only returned jobs are counted there; they are taken
-// last.
+// after their jobs were read. A cancellation deletes the fresh spans of its run, so a claim of fresh jobs need not lock
+// the row of a run that has started, and settlements of the run need not wait for it. Only returned jobs are counted in
+// that row; batchReturned locks it.
 //
 // On Citus the rows may have changed since they were read under the lock of claims: after a server's failure, a
 // transaction may be committed on the coordinator and not yet on another server, where its changes are invisible until
-// then. Its rows are locked, so the writes wait for it, and then find fewer rows than they should: errChanged. The same
-// happens if a run was canceled.
+// then. Its rows are locked, so the writes wait for it, then find fewer rows than expected, and fail with errChanged.
+// The same happens if a run was canceled.
 func (w *claimWrites) write(ctx context.Context, conn *pgx.Conn) error {
 	w.taken = make(map[Key]bool)
 	var b pgx.Batch
@@ -62,7 +62,7 @@ func (w *claimWrites) write(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// take collects the keys that a statement returns, which takes jobs from spans.
+// take collects the keys that are returned by a statement that takes jobs from spans.
 func (w *claimWrites) take(spans int, q *pgx.QueuedQuery) {
 	w.expected += spans
 	q.Query(func(rows pgx.Rows) error {
@@ -120,7 +120,7 @@ func (w *claimWrites) batchReturned(b *pgx.Batch) {
 	}
 }
 
-// runs returns the runs of which jobs of certain spans are granted, in the order of their keys, and how many of these.
+// runs returns the runs with granted jobs of the spans that of accepts, in key order, and the number of these jobs.
 func (w *claimWrites) runs(of func(*span) bool) (accounts, ids []store.ID, jobs []int32) {
 	byRun := make(map[runKey]int32)
 	for _, g := range w.all {
@@ -136,8 +136,8 @@ func (w *claimWrites) runs(of func(*span) bool) (accounts, ids []store.ID, jobs 
 	return accounts, ids, jobs
 }
 
-// batchSpans removes what is granted from the fresh spans. advanceQueue locks all of their rows in the order of their
-// keys, as a cancellation locks the rows of its run. It leaves the rows that endQueue deletes as they are.
+// batchSpans removes the granted jobs from the fresh spans. advanceQueue locks the rows of all these spans in key
+// order, as a cancellation locks the rows of its run; it does not change the rows that endQueue then deletes.
 func (w *claimWrites) batchSpans(b *pgx.Batch) {
 	var all, ended queueChanges
 	for _, s := range slices.SortedFunc(slices.Values(w.spansOfGrants()), compareQueueKeys) {

@@ -47,8 +47,8 @@ func (d *Dispatcher) prepare(settlements []Settlement) {
 // answersAtATime bounds the answers that EachAnswer has in memory.
 const answersAtATime = 100
 
-// EachAnswer calls f with the stored answers of jobs of a run, some at a time. It leaves out jobs without a stored
-// answer.
+// EachAnswer calls f with the stored answers of jobs of a run, answersAtATime or fewer in each call. It leaves out jobs
+// without a stored answer.
 func EachAnswer(ctx context.Context, db store.Querier, account, run store.ID, ordinals []int32, f func([]Ended) error) error {
 	for len(ordinals) > 0 {
 		n := min(len(ordinals), answersAtATime)
@@ -89,7 +89,7 @@ type EndedJob struct {
 	Stored  bool // its answer is stored
 }
 
-// ReadEnded returns the jobs of a run that have ended with an answer or an error, after an ordinal and up to another.
+// ReadEnded returns the jobs of a run, from after+1 to last, that have ended with an answer or an error.
 func ReadEnded(ctx context.Context, db store.Querier, account, run store.ID, after, last int32) ([]EndedJob, error) {
 	rows, err := db.Query(ctx, `
 SELECT ordinal, error_code IS NOT NULL, answer IS NOT NULL FROM job_results

@@ -21,10 +21,10 @@
 //
 // # Citus
 //
-// A transaction on several servers is committed on the coordinator first. Its changes on the others are locked, and
-// invisible, until they are committed there, which takes as long as a server is unreachable. The counts that limits
-// depend on are on the coordinator: provider_minutes and job_holds. Until then a statement may read old rows of an
-// account. A statement that writes them waits for the lock, and then finds whether the rows have changed.
+// A transaction on several servers is committed on the coordinator first. Its changes on another server are locked and
+// invisible until they are committed there, which may take as long as the server is unreachable. Until then a statement
+// may read old rows of an account. A statement that writes them waits for the lock, and then finds whether they have
+// changed. The counts that limits depend on are on the coordinator: provider_minutes and job_holds.
 package jobs
 
 import (
@@ -50,12 +50,12 @@ type Config struct {
 	LockWait   string        // lock_timeout of a batch of settlements, which are then retried by run; default: 500ms
 	Log        *slog.Logger
 
-	// Count is called in the transaction that ends jobs with answers or errors, before Finished. It adds what it writes
-	// to the batch, which follows. It may be nil.
+	// Count is called in the transaction that ends jobs with answers or errors, before Finished. It adds its writes to
+	// the batch, which is sent afterwards. It may be nil.
 	Count func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []Ended) error
-	// Prepare is called with jobs before the transaction that may end them, and returns what Count then has as
-	// Ended.Prepared of each. It does what takes processor time, because settlements of a run wait for the transaction.
-	// It is set if Count is.
+	// Prepare is called with jobs before the transaction that may end them. It returns a value for each job, which
+	// Count finds in Ended.Prepared. Work that takes processor time belongs here, because settlements of a run wait
+	// for the transaction. Prepare must be set if Count is.
 	Prepare func(jobs []Ended) []any
 
 	// Finished is called in the transaction that makes runs final. It may be nil.

@@ -21,7 +21,7 @@ type lease struct {
 	account, run store.ID
 	first, last  int32
 	provider     string
-	created      time.Time // the run
+	created      time.Time // of the run
 	state        string
 	attempt      int16
 	tries        int16

@@ -96,7 +96,7 @@ func (r *lockedRun) cut(i int, ordinal int32) {
 	}
 }
 
-// insert adds a lease, or extends the lease before it if only their jobs differ, and these are of one model.
+// insert adds a lease, or extends the lease before it if the two differ only in their jobs, which must be of one model.
 func (r *lockedRun) insert(l *lease) {
 	i := sort.Search(len(r.leases), func(i int) bool { return r.leases[i].first > l.first })
 	if i > 0 && r.leases[i-1].precedes(l) && r.leases[i-1].last%r.perModel != 0 {
@@ -124,7 +124,7 @@ type result struct {
 	message   *string
 }
 
-// A pause is of a provider that a worker reported unavailable.
+// A pause contains why a worker reported a provider unavailable.
 type pause struct {
 	reason, message string
 	worker          store.ID
@@ -208,7 +208,7 @@ func (l *ledger) end(r *lockedRun, held *lease, s *Settlement) {
 		held.tries++
 	}
 
-	code, message := codeTooManyClaims, "The job was claimed 50 times without an end."
+	code, message := codeTooManyClaims, "The job was claimed 50 times and never settled."
 	switch {
 	case held.tries >= maxTries && s.Outcome == Retry:
 		code, message = s.ErrorCode, s.ErrorMessage

@@ -11,7 +11,7 @@ import (
 )
 
 // writePauses pauses the providers that were reported unavailable, and records each pause that took effect in the audit
-// log. The first report holds: a provider that is paused already stays as it is.
+// log. The first report wins: a provider that is already paused stays as it is.
 func (l *ledger) writePauses(ctx context.Context, tx store.Tx) error {
 	if len(l.pauses) == 0 {
 		return nil

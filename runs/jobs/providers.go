@@ -53,16 +53,16 @@ func (a *ProviderAdmin) SetLimits(ctx context.Context, provider string, l Provid
 // MaxProviderLimit bounds the limits of a provider.
 const MaxProviderLimit = 1_000_000
 
-// Pause stops the claims of a provider, from the next one on. The note gives the reason, in place of that of an earlier
-// pause.
+// Pause stops the claims of a provider, from the next one on. The note gives the reason, and replaces the note of an
+// earlier pause.
 func (a *ProviderAdmin) Pause(ctx context.Context, provider, note string) error {
 	var b pgx.Batch
 	b.Queue(setPause, provider, note, a.Actor)
 	return a.changeWithNote(ctx, "providers.pause", provider, note, &b)
 }
 
-// Resume ends a pause, whether an operator or a worker asked for it, and the time for which a throttled worker paused
-// the provider.
+// Resume ends the pause of a provider, whether an operator or a worker caused it, and the throttle that workers
+// reported.
 func (a *ProviderAdmin) Resume(ctx context.Context, provider, note string) error {
 	var b pgx.Batch
 	b.Queue(endPause, provider)
@@ -132,8 +132,8 @@ func (p *ProviderState) Blocked() string {
 	return ""
 }
 
-// A ProviderBacklog contains how many jobs of a provider wait and are leased, with the jobs of runs canceled about a
-// second ago.
+// A ProviderBacklog contains how many jobs of a provider wait and are leased. It includes jobs of runs that were
+// canceled about a second ago.
 type ProviderBacklog struct {
 	Code        string
 	Paused      bool    // or throttled

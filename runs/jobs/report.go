@@ -17,8 +17,8 @@ import (
 	"aiv/store"
 )
 
-// reportBatch is reportAll with a short wait for each lock, because the reports of the next batch wait, too. After that
-// its reports are retried by run.
+// reportBatch is reportAll with a short wait for each lock, because the reports of the next batch wait for it. After a
+// lock timeout, its reports are retried by run.
 func (d *Dispatcher) reportBatch(ctx context.Context, reports []*report) ([]response[Reply], error) {
 	return d.applyReports(ctx, reports, d.cfg.LockWait)
 }
@@ -28,8 +28,8 @@ func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([]respon
 	return d.applyReports(ctx, reports, "")
 }
 
-// applyReports applies reports in a transaction. Each wait for a lock ends after lockTimeout; empty: after the
-// session's.
+// applyReports applies reports in a transaction. Each wait for a lock ends after lockTimeout, or if that is empty after
+// the session's lock_timeout.
 func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTimeout string) ([]response[Reply], error) {
 	out := make([]response[Reply], len(reports))
 	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgxpool.Conn) error {
@@ -153,7 +153,7 @@ func (l *ledger) readLeases(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// write writes the changes of the ledger, then reads the pasts of late reports, and commits.
+// write writes the changes of the ledger, then reads what is recorded about late reports, and commits.
 func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, late []*lateReport) error {
 	finished := l.finishRuns()
 	gone, put, held := l.changedLeases()
@@ -237,12 +237,12 @@ func (l *ledger) batchAttempts(b *pgx.Batch) {
 type lateReport struct {
 	*Settlement
 	providers []string
-	record    *record // nil: there is no such job, or it is of a provider that the worker may not have
+	record    *record // nil: there is no such job, or its provider is not one of the worker's
 	reply     *Reply
 }
 
-// batchPasts reads what is recorded of the jobs and attempts of late reports. It follows the statements that write the
-// ledger: a report that precedes in the same batch is recorded.
+// batchPasts reads what is recorded about the jobs and attempts of late reports. It follows the statements that write
+// the ledger, so that it finds reports of the same batch.
 func (l *ledger) batchPasts(b *pgx.Batch, late []*lateReport) {
 	if len(late) == 0 {
 		return
@@ -294,7 +294,7 @@ func (l *ledger) batchThrottles(b *pgx.Batch) {
 	b.Queue(throttle, codes, until)
 }
 
-// batchRuns writes the changed runs. isCounted: the jobs that have ended were counted.
+// batchRuns writes the changed runs. isCounted reports whether the jobs that have ended were counted.
 func (l *ledger) batchRuns(b *pgx.Batch, isCounted bool) {
 	var accounts, ids []store.ID
 	var statuses []string

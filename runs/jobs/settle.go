@@ -39,7 +39,7 @@ type Settlement struct {
 	prepared any // by Config.Prepare, of an Answer
 }
 
-// A Reply is what a worker learns of a job that it has settled or renewed.
+// A Reply tells a worker the state of a job that it has settled or renewed.
 type Reply struct {
 	State string    // held, lost, settled, stale or canceled
 	Until time.Time // of a held lease
@@ -60,7 +60,7 @@ type report struct {
 	jobs []Settlement // not empty
 }
 
-// A Reporter is the worker that a report is from.
+// A Reporter is the worker that sent a report.
 type Reporter struct {
 	Worker    store.ID // the report fails if it is revoked; zero: not checked
 	Providers []string // whose jobs it may report about; nil: all
@@ -88,9 +88,9 @@ func (s *Settlement) weight() int {
 }
 
 // Settle ends attempts, and returns a reply for each. A settlement whose attempt does not hold its job changes nothing.
-// Many or large ones take several transactions, because claims wait for the runs that a transaction has locked. After
-// an error some may have taken effect; they can be repeated. It returns auth.ErrUnknownWorker for a worker that is
-// revoked.
+// Many or large settlements take several transactions, because claims wait for the runs that a transaction has locked.
+// After an error, some settlements may have taken effect; all can be repeated. Settle returns auth.ErrUnknownWorker for
+// a worker that is revoked.
 func (d *Dispatcher) Settle(ctx context.Context, from Reporter, settlements []Settlement) ([]Reply, error) {
 	d.prepare(settlements)
 	replies := make([]Reply, 0, len(settlements))
@@ -127,8 +127,8 @@ type Renewal struct {
 	Attempt int
 }
 
-// Renew makes leases end after the given time from now, even if that is sooner, and returns a reply for each job. There
-// must be one. It returns auth.ErrUnknownWorker for a worker that is revoked.
+// Renew makes leases end after the given time from now, even if that is sooner, and returns a reply for each job. jobs
+// must not be empty. Renew returns auth.ErrUnknownWorker for a worker that is revoked.
 func (d *Dispatcher) Renew(ctx context.Context, from Reporter, lease time.Duration, jobs []Renewal) ([]Reply, error) {
 	r := &report{from, make([]Settlement, len(jobs))}
 	for i, j := range jobs {
@@ -137,14 +137,14 @@ func (d *Dispatcher) Renew(ctx context.Context, from Reporter, lease time.Durati
 	return d.report(ctx, r)
 }
 
-// A record is what the database knows of a job whose attempt no longer holds it.
+// A record is what is stored about a job and an attempt that does not hold it.
 type record struct {
 	outcome  Outcome // that the attempt reported; empty: none
 	canceled bool    // with its run, before it was final
 }
 
-// lateRenewal returns the reply to a renewal by an attempt that does not hold its job. p is nil if the worker may have
-// no such job.
+// lateRenewal returns the reply to a renewal by an attempt that does not hold its job. p is nil if there is no such job
+// of the worker's providers.
 func lateRenewal(p *record) Reply {
 	if p != nil && p.canceled {
 		return Reply{State: Canceled}
@@ -152,8 +152,8 @@ func lateRenewal(p *record) Reply {
 	return Reply{State: Lost}
 }
 
-// lateSettlement returns the reply to a settlement by an attempt that does not hold its job. p is nil if the worker may
-// have no such job. The outcome expired is never recorded, so an expiry that comes too late is stale or canceled.
+// lateSettlement returns the reply to a settlement by an attempt that does not hold its job. p is nil if there is no
+// such job of the worker's providers. The outcome expired is never recorded, so a late expiry is stale or canceled.
 func lateSettlement(p *record, o Outcome) Reply {
 	switch {
 	case p == nil:

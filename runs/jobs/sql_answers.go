@@ -11,8 +11,8 @@ import (
 )
 
 // purgeAnswers deletes the answers of jobs that finished before a time, and returns how many. It reads the runs that
-// were started before and may still have answers: an index of answers by age would be written with each job. If rows of
-// a run stay locked, it goes on with the next run, and returns the error at the end.
+// started before that time and may still have answers, because an index of answers by age would have to be written with
+// each job. If rows of a run stay locked, it goes on with the next run, and returns the error at the end.
 func purgeAnswers(ctx context.Context, pool *pgxpool.Pool, before time.Time, deleted DeletedAnswers) (answers int64, err error) {
 	var last answeredRun
 	var locked error
@@ -51,7 +51,7 @@ type answeredRun struct {
 const answeredRunsStep = 500
 
 // purgeAnswersOf deletes the old answers of a run, in one transaction for each purgeStep of its jobs. If the run itself
-// finished before the time and has no answers then, the last one records that, so that the run is not read again.
+// finished before the time and has no answers left, the last transaction records that, so that it is not read again.
 func purgeAnswersOf(ctx context.Context, pool *pgxpool.Pool, r answeredRun, before time.Time, deleted DeletedAnswers) (answers int64, err error) {
 	for first := 1; first <= r.Jobs; first += purgeStep {
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
@@ -98,7 +98,7 @@ RETURNING ordinal`
 	// keepRun keeps the run from being deleted until the end of the transaction.
 	keepRun = `SELECT FROM measurement_runs WHERE account_id = $1 AND id = $2 FOR KEY SHARE`
 
-	// A job may have finished after its run by a clock that was ahead.
+	// If a clock was ahead, a job may have a later end than its run.
 	noteAnswersDeleted = `
 UPDATE measurement_runs SET answers_deleted = true
 WHERE account_id = $1 AND id = $2 AND finished_at < $3

@@ -5,8 +5,8 @@ import "aiv/store"
 // The forms of statements on Citus, which cannot take the first rows of each of several accounts, nor lock the rows of
 // several accounts with SELECT FOR UPDATE, nor derive from a join which accounts a statement is about.
 //
-// Most of them read what they need of the distributed tables first, by common table expressions with the names of the
-// tables, and are then as on plain PostgreSQL.
+// Most of them repeat the accounts as account_id = ANY ($1), so that Citus sends them only to the servers of these
+// accounts.
 
 // The steps of admitOnCitus.
 var (
@@ -128,8 +128,8 @@ DELETE FROM job_turns t USING unnest($1::uuid[], $2::text[]) AS k (account_id, p
 WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code AND t.account_id = ANY ($1)`
 )
 
-// citusGrants and citusPasts are joins on the servers of the accounts. To a statement with tables that every server
-// has, Citus would send what a common table expression returns on every server.
+// citusGrants and citusPasts are joins on the servers of the accounts. They have no common table expressions: they read
+// reference tables, so Citus would send the result of such an expression to every server.
 //
 // Citus 13.0 cannot write generate_series in a subquery into the statements for its servers.
 const citusGrants store.OnCitus = `

@@ -7,8 +7,8 @@ import (
 	"aiv/store"
 )
 
-// EnqueueSQL hands runs to the dispatchers, in the transaction that writes them. It reads them from run (account_id,
-// id).
+// EnqueueSQL hands runs to the dispatchers, in the transaction that writes them. It reads them from a common table
+// expression run (account_id, id).
 const EnqueueSQL = `INSERT INTO job_arrivals (account_id, run_id) SELECT account_id, id FROM run`
 
 // lockClaims serializes the transactions that hand out jobs, across all processes, so that turns and limits are exact.
@@ -53,8 +53,8 @@ SELECT k.account_id, k.run_id, o.ordinal, k.attempt, false, true, k.started_at, 
 FROM unleased k CROSS JOIN LATERAL (SELECT finished_at FROM measurement_runs r WHERE ` + isRun + `) r
 CROSS JOIN generate_series(k.ordinal, k.last_ordinal) AS o (ordinal)`
 
-// admitDue makes jobs ready that have waited long enough for another try. The next call finds those that it leaves out
-// because they change.
+// admitDue makes jobs ready that have waited long enough for another try. It skips rows that another transaction
+// changes; the next call finds them.
 const admitDue = `
 WITH due AS MATERIALIZED (
   SELECT ctid AS tid FROM job_leases WHERE state = 'waiting' AND until <= (SELECT clock_timestamp()) ORDER BY until LIMIT 1000
@@ -87,7 +87,7 @@ CROSS JOIN LATERAL (SELECT ctid AS tid FROM measurement_runs r WHERE ` + isRun +
 // rowOf finds the rows of a table that have the given columns of each key k, for a statement that changes them.
 //
 // If a table was nearly empty when it was last vacuumed, the planner assumes that it is empty until the next vacuum or
-// analyze. The plans of a session stay until then, too. A join with the keys may then read the whole table for each
+// analyze. A session also keeps its plans until then. A join with the keys may then read the whole table for each
 // key, or an index that has the columns at its end.
 //
 // Neither can happen here. PostgreSQL does not flatten a subquery with ORDER BY, so it is evaluated for each key.
@@ -188,8 +188,8 @@ INSERT INTO job_turns (account_id, provider_code, turn)
 SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[])
 ON CONFLICT (account_id, provider_code) DO UPDATE SET turn = excluded.turn`
 
-// endTurns deletes turns. It follows lockTurns. In the order of the provider, job_turns_next would serve as well as the
-// primary key.
+// endTurns deletes turns. It follows lockTurns. The provider comes first, because for a range of providers the planner
+// could read job_turns_next, which begins with the provider, instead of the primary key.
 var (
 	lockTurns = `
 SELECT FROM unnest($1::uuid[], $2::text[]) AS k (account_id, provider_code)` + lockedRowOf("job_turns", "provider_code", "account_id")

@@ -31,8 +31,8 @@ arrived AS (
   GROUP BY m.provider_code, r.account_id, r.id
 )`
 
-// providerBacklogs counts jobs of canceled runs as well, until a dispatcher has removed these: a join of each row with
-// its run would take several times as long.
+// providerBacklogs includes jobs of canceled runs until a dispatcher removes them: to join each row with its run would
+// take several times as long.
 const providerBacklogs = `
 WITH ` + arrivedJobs + `, waiting AS (
   SELECT provider_code, sum(jobs) AS jobs FROM arrived GROUP BY provider_code
@@ -51,7 +51,7 @@ SELECT p.code,
   COALESCE((SELECT sum(jobs) FROM waiting WHERE waiting.provider_code = p.code), 0)
 FROM providers p ORDER BY p.code`
 
-// providerStates counts the jobs of runs that no dispatcher has queued yet as well. Leases of canceled runs do not
+// providerStates also counts the jobs of runs that no dispatcher has queued yet. Leases of canceled runs do not
 // count. The jobs of the oldest run wait for another try only if all of them do.
 const providerStates = `
 WITH ` + arrivedJobs + `, waiting AS (

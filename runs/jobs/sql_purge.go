@@ -25,7 +25,7 @@ const MinAnswersKept = 24 * time.Hour
 // deletes answers.
 func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration, deleted DeletedAnswers) (answers int64, err error) {
 	if keep != 0 && keep < MinAnswersKept {
-		return 0, fmt.Errorf("answers are kept for %s at least", MinAnswersKept)
+		return 0, fmt.Errorf("answers must be kept for at least %s", MinAnswersKept)
 	}
 	before, err := store.PurgeBefore(ctx, pool, keep)
 	if err != nil {
@@ -40,8 +40,8 @@ func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration, deleted 
 	return purgeAnswers(ctx, pool, before, deleted)
 }
 
-// purgeAttempts reads all of job_attempts by its key, one step in each statement: it contains the attempts of open
-// runs, and of those that became final since the hour before the last purge.
+// purgeAttempts reads all of job_attempts by its key, one step in each statement. The table is small: it has only the
+// attempts of open runs, and of runs that became final since the hour before the last purge.
 func purgeAttempts(ctx context.Context, pool *pgxpool.Pool) error {
 	var account, run store.ID
 	var ordinal int32

@@ -53,8 +53,8 @@ FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6
 	runOf + `
 WHERE r.ctid = found.tid`
 
-// expiredLeases returns up to 20 expired leases of each provider, without leases of runs that another session has
-// locked, which would delay all others.
+// expiredLeases returns up to 20 expired leases of each provider. It leaves out runs that another session has locked,
+// because they would delay all others.
 const expiredLeases = `
 SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt
 FROM providers p CROSS JOIN LATERAL (
@@ -63,8 +63,8 @@ FROM providers p CROSS JOIN LATERAL (
   WHERE k.provider_code = p.code AND k.state = 'held' AND k.until <= now()
   ORDER BY k.provider_code, k.until LIMIT 20) l`
 
-// overdueLeases are leases that sweeps have missed because their runs were locked each time. The runs are in another
-// order each time, so that those that stay locked do not always precede the same others.
+// overdueLeases returns leases that sweeps have skipped because their runs were locked. The order of runs is random, so
+// that runs that stay locked do not always precede the same other runs.
 const overdueLeases = `
 SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt
 FROM providers p CROSS JOIN LATERAL (

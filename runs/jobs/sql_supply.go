@@ -2,7 +2,7 @@ package jobs
 
 // openProviders are the providers among $1 (NULL: all) whose jobs can be claimed now, and how many of their jobs.
 //
-// Expired leases count as held until a sweep has ended them, because a renewal that began before may still commit.
+// Expired leases count as held until a sweep ends them, because a renewal that began before the end may still commit.
 const openProviders = `
 clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
 open AS MATERIALIZED (
@@ -17,10 +17,10 @@ open AS MATERIALIZED (
     AND 4 = (SELECT count(*) FROM provider_dependencies d WHERE d.provider_code = p.code AND d.met)
 )`
 
-// readSupply returns one row for each span of jobs at the open providers: of the $2 accounts with the lowest turns, the
-// oldest spans. Every open provider and each of those accounts has at least one row. The number of spans read of one
-// account depends on how many accounts share $2 jobs. Of fresh spans it returns the oldest that together have more than
-// $2 jobs, or all, so that the claims do not use up those that were returned while there are others.
+// readSupply returns one row for each span of jobs at the open providers: the oldest spans of the $2 accounts with the
+// lowest turns. Every open provider and each of those accounts has at least one row. How many spans of an account are
+// read depends on how many accounts share $2 jobs. Of the fresh spans, the oldest are read until they have more than $2
+// jobs together, so that claims cannot use up the fresh spans that were read while the account has more.
 const readSupply = `WITH ` + openProviders + `
 SELECT clock.now, EXISTS (SELECT FROM job_arrivals) AS arrivals,
   EXISTS (SELECT FROM job_leases l WHERE l.state = 'waiting' AND l.until <= statement_timestamp()) AS due,

@@ -1,10 +1,10 @@
 package jobs
 
-// The forms on Citus of readSupply and claimable. They first read the rows that they may need of the
-// distributed tables, of the accounts in the last parameter, by common table expressions with the names of the tables.
-// The rest is as on plain PostgreSQL, but for held leases: a transaction may be committed on the coordinator and not
-// yet on the servers of its accounts, where its leases are invisible until then. They are counted in job_holds, which
-// is on the coordinator.
+// citusSupply and citusClaimable are readSupply and claimable on Citus. They first read the rows of the distributed
+// tables that they may need, of the accounts in the last parameter, in common table expressions named like the tables.
+// The rest is as on plain PostgreSQL, except for held leases: a transaction may be committed on the coordinator but not
+// yet on the servers of its accounts, where its leases are invisible until then. So held leases are counted in
+// job_holds, which is on the coordinator.
 const citusSupply = `
 WITH
 job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals WHERE ($3::uuid[] IS NULL OR account_id = ANY ($3)) LIMIT 1),

@@ -18,7 +18,7 @@ type Stats struct {
 	Waiting     int                           // claims that wait for jobs
 }
 
-// Usage is what workers reported that answers cost. What they did not know is not in it.
+// Usage is the total usage that workers reported with answers. It leaves out numbers that they did not know.
 type Usage struct{ InputTokens, OutputTokens, Searches uint64 }
 
 func (u Usage) add(v Usage) Usage {
@@ -38,7 +38,7 @@ func (u Usage) plus(a *answers.Usage) Usage {
 
 // A Histogram counts durations.
 type Histogram struct {
-	Counts [len(StartedBounds) + 1]uint64 // at most each bound, and longer
+	Counts [len(StartedBounds) + 1]uint64 // durations up to each bound, and longer ones
 	Sum    time.Duration
 }
 

@@ -33,7 +33,7 @@ type account struct {
 type span struct {
 	account, run store.ID
 	provider     string
-	created      time.Time // the run
+	created      time.Time // of the run
 	modelNo      int16     // of a fresh span
 	firstRead    int32     // first as it was read: the ordinal of a lease's row, or next_ordinal of a row of the queue
 	first, last  int32     // what is left of it
@@ -67,7 +67,7 @@ type supplyRow struct {
 	account  *store.ID // nil, as all that follow: no account has a turn there
 	codes    []string  // the providers at which the account has a turn
 	turns    []int64   // at these providers
-	maxSpans *int      // the most fresh spans that were read, and the most others
+	maxSpans *int      // how many fresh spans were read at most, and how many others
 
 	fresh          *bool // nil, as all that follow: the account has no jobs there
 	run            *store.ID
@@ -83,7 +83,7 @@ func (r *supplyRow) columns() []any {
 		&r.fresh, &r.run, &r.created, &r.modelNo, &r.first, &r.last, &r.attempt, &r.tries, &r.started}
 }
 
-// A supplyBuilder makes a supply of rows. They are added as they are read, so that the rows of a large claim are not
+// A supplyBuilder builds a supply from rows. Each row is added as it is read, so that the rows of a large claim are not
 // collected first.
 type supplyBuilder struct {
 	supply   *supply
@@ -92,7 +92,7 @@ type supplyBuilder struct {
 	counts   map[accountAt]spanCount
 }
 
-// A spanCount is how many spans were returned of an account at a provider.
+// A spanCount is how many spans of an account at a provider were read.
 type spanCount struct{ fresh, others int }
 
 func newSupplyBuilder() *supplyBuilder {

@@ -17,9 +17,9 @@ import (
 // needs a round trip. If f returns an error in the transaction, the pool closes the connection, which ends the
 // transaction.
 //
-// f is called again after errChanged, and after a deadlock, which occurs on Citus only: there, rows on several servers
-// are locked in any order. A wait in a deadlock may end by lock_timeout before Citus finds the deadlock, so f is called
-// once more after that, too. After maxTransactionTries the error is store.ErrContended.
+// f is called again after errChanged, and after a deadlock, which occurs only on Citus, where rows on several servers
+// are locked in any order. A wait in a deadlock may end by lock_timeout before Citus finds the deadlock, so f is also
+// called once more after a lock timeout. After maxTransactionTries the error is store.ErrContended.
 func inTransaction(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) error {
 	onCitus, timedOut := false, false
 	for try := 1; ; try++ {
@@ -37,7 +37,7 @@ func inTransaction(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn
 		if try == maxTransactionTries {
 			return fmt.Errorf("%w, %d times: %w", store.ErrContended, try, err)
 		}
-		// The pauses are random, so that transactions that have met do not meet again.
+		// The pauses are random, so that transactions that have collided do not collide again.
 		select {
 		case <-time.After(rand.N(time.Duration(try) * 10 * time.Millisecond)):
 		case <-ctx.Done():
@@ -54,8 +54,8 @@ const maxTransactionTries = 10
 // attempt sees them.
 var errChanged = errors.New("another transaction has changed the rows since they were read")
 
-// batchLock queues a statement that locks the rows that the next one finds by ctid; see rowOf. The statements on Citus
-// find theirs by key.
+// batchLock queues a statement that locks the rows that the next statement finds by ctid; see rowOf. On Citus it queues
+// nothing, because statements find rows by key.
 func batchLock(b *pgx.Batch, conn *pgx.Conn, sql string, args ...any) {
 	if !store.IsCitus(conn) {
 		b.Queue(sql, args...)

@@ -46,7 +46,7 @@ FROM pending p JOIN job_results e ON e.account_id = p.account_id AND e.run_id = 
 		},
 		{
 			Name: "lease_of_one_model",
-			Doc:  "A row of the leases has jobs of one model, which claims describe by the first of them.",
+			Doc:  "A lease has jobs of one model, because claims read the model of its first job.",
 			Query: `
 SELECT format('run %s of account %s: the lease of jobs %s to %s has several models', l.run_id, l.account_id, l.ordinal, l.last_ordinal)
 FROM job_leases l JOIN measurement_runs r ON (r.account_id, r.id) = (l.account_id, l.run_id)
@@ -79,7 +79,7 @@ WHERE NOT EXISTS (SELECT FROM job_turns t WHERE (t.account_id, t.provider_code) 
 		},
 		{
 			Name: "job_holds",
-			Doc:  "The jobs of a run and a provider that are counted as held are those of its held leases.",
+			Doc:  "The count of held jobs of a run at a provider equals the jobs of its held leases.",
 			Query: `
 SELECT format('run %s of account %s at %s: %s jobs are counted as held, %s are', h.run_id, h.account_id, h.provider_code, h.jobs, COALESCE(l.jobs, 0))
 FROM job_holds h LEFT JOIN (

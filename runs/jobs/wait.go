@@ -26,7 +26,7 @@ type waiter struct {
 	awake     bool                    // it claims now
 }
 
-// Stop ends waiting claims. Later ones do not wait.
+// Stop ends waiting claims. Later claims do not wait.
 func (d *Dispatcher) Stop() { d.stop() }
 
 func (w *waiters) add(self *waiter) *list.Element {

@@ -51,8 +51,8 @@ type Filter struct {
 // maxPageBytes bounds the JSON of a page's items.
 const maxPageBytes = 4 << 20
 
-// List returns a page of the jobs of a run, those after the ordinal after, in the run's order: by model, question and
-// repetition. It ends early, but has at least one item, before its JSON is larger than 4 MiB. more reports whether
+// List returns a page of the jobs of a run after the ordinal after, in the run's order: by model, question and
+// repetition. The page has at least one item, and ends early if its JSON would exceed 4 MiB. more reports whether
 // other jobs follow. List returns runs.ErrNotFound if the account has no such run.
 func List(ctx context.Context, db store.Querier, account, run store.ID, f Filter, after int32, limit int) (page []Result, more bool, err error) {
 	l := listing{db: db, account: account, run: run, filter: f, limit: limit, step: maxCandidates}
@@ -152,8 +152,8 @@ func (l *listing) readRun(ctx context.Context) error {
 // A span is a range of ordinals.
 type span struct{ first, last int32 }
 
-// spans returns the next ordinals of the filter's models and question after the given one: as many spans, each of one
-// model, as have at least window ordinals together.
+// spans returns the next ordinals of the filter's models and question after the given one, as spans of one model each.
+// It stops when the spans have window or more ordinals together.
 func (l *listing) spans(after int32, window int) (spans []span) {
 	perModel, first, last := int32(len(l.questions))*l.repetitions, int32(0), int32(len(l.questions))
 	if l.filter.QuestionID != "" {
@@ -175,8 +175,8 @@ func (l *listing) spans(after int32, window int) (spans []span) {
 	return spans
 }
 
-// candidates returns the first n ordinals of the spans, whose jobs have one of the statuses or have changed since the
-// run was read. They are found by the rows of such jobs, so that the others of a large run are not read one by one.
+// candidates returns the first n ordinals of the spans whose jobs have one of the statuses, or have changed since the
+// run was read. It finds them by the rows of such jobs, so that not every job of a large run is read.
 func (l *listing) candidates(ctx context.Context, spans []span, n int) (ordinals []int32, err error) {
 	found := spans
 	if !l.all {

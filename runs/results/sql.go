@@ -8,8 +8,8 @@ FROM measurement_runs r
 WHERE r.account_id = $1 AND r.id >= $2 AND r.id <= $2 ORDER BY r.account_id, r.id LIMIT 1`
 
 // selectSpans returns the jobs with one of the statuses $6 among those $3[i] to $4[i], each i about jobs of one model.
-// They are unordered, and include at least the first $5 of each i, table and status. In a run that is canceled, jobs
-// are completed, failed or canceled, else none is canceled.
+// They are unordered, and include at least the first $5 of each i, table and status. In a canceled run, jobs are
+// completed, failed or canceled; in other runs, no job is canceled.
 //
 // The statement may pass over many rows, so subqueries without tables, which are evaluated once, compare the statuses.
 // Failed jobs have a separate index. The jobs of a model are claimed in their order, so that no job after the last one

@@ -34,10 +34,10 @@ func (a *Admin) List(ctx context.Context, account *store.ID, status string) ([]A
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[AdminSchedule])
 }
 
-// ErrByCustomer means that a customer paused the schedule, and only a customer resumes it.
+// ErrByCustomer means that a customer paused the schedule, and only a customer can resume it.
 var ErrByCustomer = errors.New("its customer paused the schedule")
 
-// Pause pauses a schedule, so that only an operator resumes it.
+// Pause pauses a schedule, so that only an operator can resume it.
 func (a *Admin) Pause(ctx context.Context, id store.ID, note string) (*Listed, error) {
 	return a.change(ctx, id, "schedules.pause", note, func(s *Schedule) error {
 		s.pause(ByOperator)
@@ -92,7 +92,7 @@ func (a *Admin) change(ctx context.Context, id store.ID, action, note string, f 
 	return changed, err
 }
 
-// A Backlog is what schedules wait for.
+// A Backlog describes the work that waits for a Scheduler.
 type Backlog struct {
 	Active        int64
 	Paused        map[string]int64 // by reason

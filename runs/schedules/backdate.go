@@ -18,7 +18,7 @@ type Past struct {
 }
 
 // Backdate gives a schedule occurrences of the past, oldest first, and evaluates their runs as if each were evaluated
-// at its time. What the schedule had before is deleted. Only sample data uses it.
+// at its time. Its earlier occurrences and what was derived from them are deleted. Only sample data uses it.
 func (s *Scheduler) Backdate(ctx context.Context, account, id store.ID, past []Past) error {
 	err := pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
 		if err := insights.ForgetDerived(ctx, tx, account, id); err != nil {

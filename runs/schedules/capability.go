@@ -11,7 +11,7 @@ import (
 	"aiv/store/schema"
 )
 
-// Capability is what this package owns. aiv serve changes schedules for customers, aiv dispatch carries them out.
+// Capability is what this package owns. aiv serve changes schedules for customers; aiv dispatch carries them out.
 var Capability = schema.Capability{
 	Name: "schedules",
 	Tables: []schema.Table{

@@ -18,7 +18,7 @@ import (
 )
 
 // carryOut carries out the due times of a schedule up to now, in one transaction, and reports whether it did. It does
-// nothing if another process has locked the schedule, or it is not due any more. An error is temporary: nothing has
+// nothing if another process has locked the schedule, or if it is no longer due. An error is temporary: nothing has
 // changed.
 func (s *Scheduler) carryOut(ctx context.Context, account, id store.ID) (bool, error) {
 	var done []Occurrence
@@ -128,7 +128,7 @@ func (d *decision) create(ctx context.Context, c *auth.Credential) error {
 	if err != nil {
 		return err
 	}
-	// No request of a customer has this route, so no key of a customer is equal.
+	// No request of a customer has this route, so the key cannot equal the key of a customer.
 	result, err := d.cfg.Runs.CreateTx(ctx, d.tx, &runs.CreateRequest{
 		Proposal: p, Operation: idempotency.Operation{Kind: "POST", Name: "/v1/schedules/" + sch.ID.Text("sched")},
 		Key: d.due.UTC().Format(time.RFC3339), Answer: d.cfg.Answer,
@@ -143,8 +143,8 @@ func (d *decision) create(ctx context.Context, c *auth.Credential) error {
 	return err
 }
 
-// refuse skips the due time because of a run check. What providers lack is not the customer's to change, so it does not
-// count.
+// refuse skips the due time because of a run check. A refusal because of what a provider lacks does not count: the
+// customer cannot change that.
 func (d *decision) refuse(r *runs.Refusal) {
 	var details []string
 	for _, f := range r.Faults[:min(len(r.Faults), maxDetailedFaults)] {

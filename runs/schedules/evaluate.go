@@ -58,7 +58,7 @@ func (s *Scheduler) Evaluate(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// groups yields the waiting of each account.
+// groups yields the occurrences of each account.
 func groups(sorted []waiting) func(func([]waiting) bool) {
 	return func(yield func([]waiting) bool) {
 		for len(sorted) > 0 {
@@ -95,7 +95,7 @@ func (s *Scheduler) evaluateAll(ctx context.Context, of []waiting) {
 // transaction.
 var errChanged = errors.New("the account's schedules have changed")
 
-// maxEvaluations is how often a run is evaluated again because of others.
+// maxEvaluations bounds how often a run is evaluated when other transactions intervene.
 const maxEvaluations = 5
 
 // evaluate evaluates one run. It reads everything in one snapshot, without locks, and writes what follows in a
@@ -166,7 +166,7 @@ func readView(ctx context.Context, tx pgx.Tx, w waiting) (*view, error) {
 			return nil, err
 		}
 		if all := v.Comparisons.All; !all.Current.Answers.Complete() || !all.Baseline.Answers.Complete() {
-			return nil, nil // answers are recounted
+			return nil, nil // answers are being recounted
 		}
 	}
 	if v.Gaps, err = visibility.ReadGaps(ctx, tx, w.Account, w.Run); err != nil {
@@ -186,7 +186,7 @@ func readView(ctx context.Context, tx pgx.Tx, w waiting) (*view, error) {
 	return v, nil
 }
 
-// apply writes what follows from a view. Locks are taken in the order in which a purge takes them; that of the
+// apply writes what follows from a view. It takes locks in the order in which a purge takes them; the lock of the
 // account's queue of events comes last.
 func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *insights.Changes, err error) {
 	changes = &insights.Changes{}
@@ -205,7 +205,7 @@ func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *ins
 		if err != nil {
 			return err
 		}
-		// The run may be deleted since.
+		// The run may have been deleted since the snapshot.
 		tag, err := tx.Exec(ctx, `SELECT FROM measurement_runs WHERE account_id = $1 AND id = $2 FOR KEY SHARE`, w.Account, w.Run)
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
@@ -228,8 +228,8 @@ func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *ins
 }
 
 const (
-	// selectWaiting returns the earliest occurrence of each schedule that is not evaluated, if its run is final, but of
-	// no account in $1.
+	// selectWaiting returns the earliest occurrence of each schedule that is not evaluated, if its run is final. It
+	// leaves out the accounts in $1.
 	selectWaiting = `
 SELECT w.account_id, w.schedule_id, w.due_at, w.run_id FROM (
   SELECT DISTINCT ON (account_id, schedule_id) account_id, schedule_id, due_at, run_id FROM schedule_occurrences

@@ -42,7 +42,7 @@ func (r *retries) succeeded(id store.ID) {
 	delete(r.after, id)
 }
 
-// waiting returns what is not to be tried yet. It forgets what has not failed for long.
+// waiting returns the ids that must not be tried yet. It forgets ids whose latest failure is long past.
 func (r *retries) waiting() []store.ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()

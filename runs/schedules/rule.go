@@ -38,8 +38,8 @@ type Clock struct {
 	zone *time.Location
 }
 
-// Clock loads the time zone of the rule. It does not repeat the checks of LoadZone, so that a rule that was stored before
-// one of them existed still has due times.
+// Clock loads the time zone of the rule. It does not repeat the checks of LoadZone, so that a rule that was stored
+// before one of them existed still has due times.
 func (r Rule) Clock() (Clock, error) {
 	zone, err := time.LoadLocation(r.Zone)
 	return Clock{r, zone}, err
@@ -72,7 +72,7 @@ func (c Clock) Times(t time.Time, n int) []time.Time {
 	return times
 }
 
-// firstDate returns the rule's first date from the date of a time of UTC on, as midnight of UTC.
+// firstDate returns the rule's first date on or after a date, as midnight UTC. A monthly date may be before it.
 func (c Clock) firstDate(from time.Time) time.Time {
 	year, month, day := from.Date()
 	switch c.Cadence {
@@ -80,7 +80,7 @@ func (c Clock) firstDate(from time.Time) time.Time {
 		want := slices.Index(Weekdays, *c.Weekday)
 		day += (want - int(from.Weekday()) + 7) % 7
 	case Monthly:
-		return c.dateIn(year, month) // it may be before from
+		return c.dateIn(year, month)
 	}
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 }
@@ -139,8 +139,8 @@ type Span struct {
 	Next       time.Time // the first one after the moment
 }
 
-// Span returns the due times from first, which may be of an earlier rule, up to now, which is not before it. It counts
-// the hours of an hourly rule by their difference, and the dates of others one by one.
+// Span returns the due times from first, which may be of an earlier rule, up to now. now must not be before first. Span
+// counts the hours of an hourly rule by their difference, and the dates of other rules one by one.
 func (c Clock) Span(first, now time.Time) Span {
 	s := Span{Count: 1, Last: first, Next: c.After(first)}
 	if s.Next.After(now) {

@@ -15,7 +15,7 @@ import (
 )
 
 // SchedulerConfig contains what a Scheduler depends on. A transaction that has a connection of Pool may wait for
-// another one, for the run checks.
+// another connection for the run checks.
 type SchedulerConfig struct {
 	Config
 	Runs   *runs.Runs // whose checks read the catalog
@@ -56,8 +56,8 @@ func (s *Scheduler) Tasks() []task.Task {
 	}
 }
 
-// CarryOut carries out what is due. Accounts take turns, the longest due schedule of each first, so no account delays
-// another one by more than a turn.
+// CarryOut carries out due schedules. Accounts take turns, the longest due schedule of each first, so that no account
+// delays another by more than one turn.
 func (s *Scheduler) CarryOut(ctx context.Context) error {
 	served := []store.ID{} // accounts that had their turn
 	for {

@@ -1,4 +1,4 @@
-// Package schedules creates runs again and again, at due times.
+// Package schedules creates recurring runs, at due times.
 //
 // It owns the tables schedules, schedule_occurrences and schedule_accounts. The gateway calls it for the routes under
 // /v1/schedules. Command aiv dispatch calls a [Scheduler]: it carries out due times, and when a scheduled run is final
@@ -8,9 +8,9 @@
 // # Exactly once
 //
 // One transaction carries out a due time, under the lock of the schedule's row: it writes the occurrence, the run, and
-// the next due time. The key of an occurrence has its due time, and next_at alone determines what is due. So processes
-// may end at any time, and any number of them may run. An evaluation is one transaction, too, that sets evaluated_at of
-// the occurrence.
+// the next due time. The due time is part of the key of an occurrence, and next_at alone determines what is due. So
+// processes may end at any time, and any number of them may run. An evaluation is also one transaction, which sets
+// evaluated_at of the occurrence.
 package schedules
 
 import (
@@ -40,7 +40,7 @@ type Schedule struct {
 	UpdatedAt    time.Time
 }
 
-// RunTerms are what a schedule asks for in each run, as runs.Proposal has it.
+// RunTerms are the parameters of a schedule's runs, as in runs.Proposal.
 type RunTerms struct {
 	ModelIDs        []string
 	QuestionIDs     []string

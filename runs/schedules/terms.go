@@ -14,7 +14,7 @@ type Change struct {
 	Name      *string
 	Cadence   *string
 	At        *int
-	Weekday   *Word // also nil: null if Cadence is set
+	Weekday   *Word // nil with Cadence set: becomes null
 	Day       *Number
 	Zone      *string
 	Run       *RunTerms
@@ -78,7 +78,7 @@ func (r *Rule) Faults() (faults []Fault) {
 	return faults
 }
 
-// equal reports whether two rules have the same due times by their members.
+// equal reports whether two rules have equal members.
 func (r *Rule) equal(other *Rule) bool {
 	return r.Cadence == other.Cadence && r.At == other.At && equal(r.Weekday, other.Weekday) && equal(r.Day, other.Day) && r.Zone == other.Zone
 }

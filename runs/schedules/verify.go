@@ -2,12 +2,12 @@ package schedules
 
 import "aiv/store"
 
-// Invariants returns the invariants of the tables of this package, and of what is derived for schedules. A CHECK says
-// that next_at is NULL exactly while a schedule is paused, and that an occurrence that was skipped has no run.
+// Invariants returns the invariants of the tables of this package, and of what is derived for schedules. CHECK
+// constraints ensure that next_at is NULL exactly while a schedule is paused, and that a skipped occurrence has no run.
 func Invariants() []store.Invariant {
 	return []store.Invariant{{
 		Name: "occurrence_run",
-		Doc:  "The run of an occurrence is one of its account, and of no other occurrence.",
+		Doc:  "The run of an occurrence belongs to its account, and to no other occurrence.",
 		Query: `
 SELECT format('run %s of account %s has the occurrence of schedule %s at %s, and no row', o.run_id, o.account_id, o.schedule_id, o.due_at)
 FROM schedule_occurrences o LEFT JOIN measurement_runs r ON r.account_id = o.account_id AND r.id = o.run_id
@@ -52,7 +52,7 @@ FROM recommendations r LEFT JOIN schedules s ON s.account_id = r.account_id AND 
 WHERE r.schedule_id IS NOT NULL AND s.id IS NULL`,
 	}, {
 		Name: "derived_fingerprint",
-		Doc:  "No two open alerts, and no two recommendations, of a schedule are about the same.",
+		Doc:  "No two open alerts, and no two recommendations, of a schedule have the same fingerprint.",
 		Query: `
 SELECT format('schedule %s of account %s: alerts about %s', schedule_id, account_id, fingerprint) FROM alerts
 WHERE schedule_id IS NOT NULL AND status <> 'resolved' GROUP BY account_id, schedule_id, fingerprint HAVING count(*) > 1

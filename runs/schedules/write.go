@@ -33,7 +33,7 @@ type Schedules struct{ cfg Config }
 // New returns a Schedules.
 func New(cfg Config) *Schedules { return &Schedules{cfg} }
 
-// Create adds an active schedule that acts for a credential. Faults of the rule and the run checks have passed. It
+// Create adds an active schedule that acts for a credential. The caller has checked the rule and the run. Create
 // returns an *ExistsError or ErrTooMany.
 func (s *Schedules) Create(ctx context.Context, account, credential store.ID, c Change) (made *Listed, err error) {
 	sch := Schedule{AccountID: account, ID: s.cfg.NewID(), Status: Active, CredentialID: credential}
@@ -134,7 +134,7 @@ func (s *Schedule) setStatus(status string) error {
 
 func (s *Schedule) pause(reason string) { s.Status, s.PausedReason, s.NextAt = Paused, &reason, nil }
 
-// setNext sets the next due time after a change at a time. A due time that has come stays, as it is about to be carried
+// setNext sets the next due time after a change at now. A due time that has passed stays: it is about to be carried
 // out.
 func (s *Schedule) setNext(before *Schedule, now time.Time) error {
 	switch {
@@ -155,7 +155,7 @@ func (s *Schedule) setNext(before *Schedule, now time.Time) error {
 	return nil
 }
 
-// update writes all members of a schedule that changes of a customer or an operator may have changed.
+// update writes all members of a schedule that a customer or an operator can change.
 func update(ctx context.Context, tx pgx.Tx, s *Schedule, now time.Time) (*Listed, error) {
 	return one(ctx, tx, updateSchedule, s.AccountID, s.ID, s.Name, s.Status, s.PausedReason, s.Cadence, s.At, s.Weekday, s.Day, s.Zone,
 		s.ModelIDs, s.QuestionIDs, s.Repetitions, s.MeasurementType, s.Locale, s.Country, s.Language, int64(s.MinChange), s.NextAt,
@@ -224,8 +224,8 @@ func exists(ctx context.Context, db store.Querier, account store.ID, name string
 	return &ExistsError{other}
 }
 
-// exists returns the *ExistsError of a name that the index of names has refused, or the index's error if the other
-// schedule is gone.
+// exists returns an *ExistsError for a name that violates the unique index. If the other schedule is gone, it returns
+// the error of the index.
 func (s *Schedules) exists(ctx context.Context, account store.ID, name string, refused error) error {
 	if err := exists(ctx, s.cfg.Pool, account, name); err != nil {
 		return err

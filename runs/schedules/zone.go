@@ -9,8 +9,8 @@ import (
 	_ "time/tzdata" // for machines without the database
 )
 
-// LoadZone returns a time zone by its name in IANA's database. It refuses names of files that are no zones, and other
-// paths to the file of a zone, such as Europe//Rome: a machine without these files would not find them in the binary.
+// LoadZone returns a time zone by its name in IANA's database. It rejects names of files that are not zones, and other
+// paths to the file of a zone, such as Europe//Rome, which a machine would not find in the binary's copy.
 func LoadZone(name string) (*time.Location, error) {
 	switch name {
 	case "", "Local", "localtime", "Factory", "posixrules":

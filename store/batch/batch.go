@@ -68,7 +68,7 @@ type Config[In, Out any] struct {
 //
 // There is one fallback. If a batch fails and RetryIndividually allows it, the inputs of each key are retried by
 // themselves, beside the batches that follow. While a key is being retried, further inputs of that key join its retry.
-// A key that is locked by another session therefore delays one batch, and after that its own inputs only.
+// A key that is locked by another session therefore delays one batch, and after that only its own inputs.
 //
 // A flush does not end with its callers' contexts: once it has started, its work is done.
 type Batcher[In, Out any] struct {

@@ -24,7 +24,7 @@ func (b *Batcher[In, Out]) retry(calls []*call[In, Out]) {
 	}
 }
 
-// retryKey flushes what waits for a key until a flush succeeds. What waits then goes back to the queue. Calls that have
+// retryKey flushes the calls of a key until a flush succeeds. The rest then goes back to the queue. Calls that have
 // waited for longer than a flush may take fail: while many keys are locked, each waits for one of few retries.
 func (b *Batcher[In, Out]) retryKey(key any) {
 	for {
@@ -37,7 +37,7 @@ func (b *Batcher[In, Out]) retryKey(key any) {
 	}
 }
 
-// retryOnce flushes one batch of the key and reports whether the next one is to be retried, too.
+// retryOnce flushes one batch of the key and reports whether the next one must also be retried.
 func (b *Batcher[In, Out]) retryOnce(key any) (more bool) {
 	b.mu.Lock()
 	q := b.retrying[key]

@@ -26,7 +26,7 @@ const (
 	maxBadLines = 20      // Read stops after these
 )
 
-// limits leave the number of values to maxLine.
+// limits do not bound the number of values further: maxLine does.
 var limits = strictjson.Limits{Depth: 16, Values: maxLine}
 
 // Read calls each for every line that is not blank, and returns an error that lists the invalid lines by number. A line

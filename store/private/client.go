@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// waitReady returns when the server accepts a connection. It starts a supervisor if there is none, and returns the error
-// of one that gave up.
+// waitReady returns when the server accepts a connection. It starts a supervisor if there is none, and returns the
+// error of one that gave up.
 func (p *Server) waitReady(ctx context.Context) error {
 	for {
 		url, fault := p.ping(ctx)

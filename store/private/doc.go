@@ -1,8 +1,8 @@
 // Package private runs a PostgreSQL server in a folder for programs that were given no database URL. It owns no tables.
 // cmd/aiv and storetest call it.
 //
-// Three kinds of process take part. They communicate by file locks only, which the kernel releases when a process ends
-// in whatever way, so that no process can miss the end of another:
+// Three kinds of process take part. They communicate only by file locks, which the kernel releases however a process
+// ends, so that no process can miss the end of another:
 //
 //   - A user, which is any aiv command, holds users.lock shared until it ends. While it holds the lock it looks for a
 //     supervisor, and starts one if there is none.

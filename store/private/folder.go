@@ -11,8 +11,8 @@ import (
 )
 
 // A marker is a file whose name states that the folder is a private server's, and of which kind. It is the first file
-// that is written, so a folder without one is empty or belongs to something else. Only its name matters: a file is
-// created atomically, its text is not written so.
+// that is written, so a folder without one is empty or belongs to something else. Only its name matters: creating
+// a file is atomic, and writing its text is not.
 const (
 	lastingMarker   = "aiv-private-postgresql"
 	ephemeralMarker = "aiv-ephemeral-postgresql"

@@ -51,8 +51,8 @@ func newJob(config Config) (job, error) {
 
 func supervisorLog(dir string) string { return filepath.Join(dir, "supervisor.log") }
 
-// RunSupervisorIfRequested runs the supervisor of a private server if this process was started as one, and then does not
-// return. Programs that call [Start] must call it first in main, and tests in TestMain.
+// RunSupervisorIfRequested runs the supervisor of a private server if this process was started as one, and then does
+// not return. Programs that call [Start] must call it first in main, and tests in TestMain.
 func RunSupervisorIfRequested() {
 	text := os.Getenv(supervisorEnv)
 	if text == "" {

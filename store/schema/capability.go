@@ -52,8 +52,8 @@ type EventType struct{ Name, Scope string }
 type Erasure struct {
 	// Before is called each time before the account's runs are deleted.
 	Before EraseFunc
-	// First is called when the account's keys were just revoked, and again when no request of the account is in
-	// progress any more. The account's runs are deleted before.
+	// First is called when the account's keys have just been revoked, and again when no request of the account is in
+	// progress. The account's runs are deleted before the second call.
 	First EraseFunc
 	// Last is called once, at the end.
 	Last EraseFunc

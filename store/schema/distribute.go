@@ -83,7 +83,7 @@ func Placements(ctx context.Context, pool *pgxpool.Pool, all []Capability) ([]Pl
 // and added again at the end. Triggers of the tables are dropped: they cannot change other tables on a cluster. The
 // statements of operators change the revision of credentials themselves.
 //
-// It also sets what servers added since the last time lack.
+// It also applies the settings that servers added since the last time lack.
 func Distribute(ctx context.Context, pool *pgxpool.Pool, all []Capability) (placed []PlacedTable, err error) {
 	if err := CheckCitus(ctx, pool); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 // Grant gives a role the privileges of a service, and revokes all others that the role itself was granted on the schema
 // and its tables. The role must exist. On a cluster, privileges on columns hold for the role on the coordinator; on the
 // other servers it has the privilege on the whole table. Grant refuses a role that would have more privileges anyway,
-// and that of the other service, whose processes it would stop. The audit log records the actor.
+// and the role of the other service, whose processes it would stop. The audit log records the actor.
 func Grant(ctx context.Context, pool *pgxpool.Pool, all []Capability, service Service, role, actor string) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		// PostgreSQL does not let two transactions change the privileges on a table at once.

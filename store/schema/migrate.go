@@ -5,9 +5,9 @@
 // it.
 //
 // A change of the schema is a new file in migrations; a test of cmd/aiv writes store/schema.sql from it. The
-// oldest-compatible of the file is that of the file before, unless binaries without the change would fail or do harm. A
-// new table is also a line in the [Capability] of the package that owns it. What Citus refuses about distributed tables
-// has another form in distributedForms.
+// oldest-compatible of the file is the previous file's, unless binaries without the change would fail or do harm. A new
+// table is also a line in the [Capability] of the package that owns it. What Citus refuses about distributed tables has
+// another form in distributedForms.
 package schema
 
 import (

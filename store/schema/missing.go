@@ -95,8 +95,8 @@ type GrantedRole struct {
 	Service Service
 }
 
-// GrantedRoles returns the roles that were granted the privileges of a service, by the audit log. It leaves out those
-// from which all of them were revoked.
+// GrantedRoles returns the roles that were granted the privileges of a service, by the audit log. It leaves out roles
+// whose privileges were all revoked.
 func GrantedRoles(ctx context.Context, pool *pgxpool.Pool) ([]GrantedRole, error) {
 	rows, err := pool.Query(ctx, selectGrantedRoles, grantAction(Serve), grantAction(Dispatch), string(Serve), string(Dispatch))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // A Service is a long-running command that has its own database role.
 type Service string
 
-// The services that a role can be granted the privileges of.
+// The services whose privileges a role can be granted.
 const (
 	Serve    Service = "serve"
 	Dispatch Service = "dispatch"

@@ -61,8 +61,8 @@ func makeDistributed() (*distributedTemplate, error) {
 		d.everywhere(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+d.name+"'"))
 }
 
-// createEmpty creates a database without tables on each server of the cluster, and makes them a cluster. It returns what
-// it has created also with an error; nil: nothing.
+// createEmpty creates a database without tables on each server of the cluster, and makes them a cluster. It returns
+// what it has created also with an error; nil: nothing.
 func createEmpty(ctx context.Context, name string) (*distributedTemplate, error) {
 	conn, err := pgx.Connect(ctx, *citus)
 	if err != nil {

@@ -94,8 +94,8 @@ func Lasting(t testing.TB) testing.TB {
 	return lasting{t}
 }
 
-// Clear deletes the rows of tables, whatever refers to them, and then executes a statement unless it is "". Sequences go
-// on.
+// Clear deletes the rows of tables, whatever refers to them, and then executes a statement unless it is "". Sequences
+// go on.
 func Clear(pool *pgxpool.Pool, tables, then string) error {
 	sql := "SET LOCAL session_replication_role = replica;"
 	for table := range strings.FieldsSeq(tables) {

@@ -47,8 +47,8 @@ func UntilWaiting(t testing.TB, pool *pgxpool.Pool, lock string) (pid int) {
 	return UntilWaitingLonger(t, pool, lock, 0)
 }
 
-// UntilWaitingLonger is UntilWaiting, and ignores waits until they have lasted longer than the given time: those that
-// end after it.
+// UntilWaitingLonger is UntilWaiting for a wait that has lasted longer than the given time, and so ignores waits that
+// end before.
 func UntilWaitingLonger(t testing.TB, pool *pgxpool.Pool, lock string, than time.Duration) (pid int) {
 	t.Helper()
 	Eventually(t, "a statement waits for a lock of the kind "+lock, func() bool {

@@ -19,8 +19,8 @@ type Cost struct {
 	Pages int // of tables and indexes
 }
 
-// Flat reports whether a statement that costs c in a small database costs as much, as large, in a large one, whose
-// indexes have more levels.
+// Flat reports whether a statement that costs c in a small database costs about the same in a large one, where it costs
+// large. The indexes of the large one have more levels.
 func (c Cost) Flat(large Cost) bool {
 	return large.Rows <= c.Rows+c.Rows/10+5 && large.Pages <= 2*c.Pages+20
 }

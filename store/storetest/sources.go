@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// ReadSources reads the folders of the module at root, so that go test runs a test that builds a program again after any
-// change of the module, instead of returning a cached result. It has no effect in TestMain: go test records what is read
-// while the tests run.
+// ReadSources reads the folders of the module at root, so that go test runs a test that builds a program again after
+// any change of the module, instead of returning a cached result. It has no effect in TestMain: go test records what is
+// read while the tests run.
 func ReadSources(root string) error {
 	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
 		return err

@@ -222,7 +222,7 @@ func invalidUTF8(s string) int {
 }
 
 // isNoncharacter reports whether r is U+FDD0 to U+FDEF or one of the last two code points of a plane, which RFC 7493,
-// section 2.1, forbids beside surrogates.
+// section 2.1, forbids besides surrogates.
 func isNoncharacter(r rune) bool {
 	return 0xFDD0 <= r && r <= 0xFDEF || r&0xFFFE == 0xFFFE
 }

@@ -8,18 +8,18 @@ import (
 
 // Reach of a phrase of absence, in spaces.
 const (
-	maxSpacesBehindPhrase = 12 // from a phrase to the name behind it
-	maxSpacesBeforePhrase = 3  // from the name to a phrase behind it
+	maxSpacesBehindPhrase = 12 // from a phrase to the name after it
+	maxSpacesBeforePhrase = 3  // from the name to a phrase after it
 )
 
 // An absence finds the phrases of a unit by which an answer says that it knows nothing of a name.
 type absence struct {
 	phraseEnds   []int32 // of phrases before a name, sorted
-	phraseStarts []int32 // of phrases behind a name, sorted
+	phraseStarts []int32 // of phrases after a name, sorted
 	turns        []span
 	spaces       []int32 // before each character
 	lastStop     []int32 // for each index, the start of the last sentence end or turn word that ends before it
-	nextStop     []int32 // for each index, the end of the first sentence end or turn word that begins behind it
+	nextStop     []int32 // for each index, the end of the first sentence end or turn word that begins after it
 }
 
 // flagAbsence flags the occurrences that the reach of a phrase covers (M12).
@@ -203,7 +203,7 @@ func (t *phraseTrie) match(chars []char, i int, f func(end int, uses uint8)) {
 	}
 }
 
-// add adds the phrases of a pattern up to its end or a closing parenthesis behind each of the nodes from. It
+// add adds the phrases of a pattern up to its end or a closing parenthesis after each of the nodes from. It
 // returns the nodes at which they end, and the rest of the pattern.
 func (t *phraseTrie) add(pattern string, from []int32) (ends []int32, rest string) {
 	at := slices.Clone(from)

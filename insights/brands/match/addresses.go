@@ -11,7 +11,7 @@ import (
 // A host is a bare host in prose: visible[start:end].
 type host struct {
 	start, end int32
-	inLabel    bool // of a link: then it is no mention of the brand that owns it
+	inLabel    bool // of a link: then it is not a mention of the brand that owns it
 }
 
 // findAddresses finds the addresses in the visible characters of a unit (M9). Links become a space; bare hosts are
@@ -45,8 +45,8 @@ func (s *scratch) findAddresses(u *unit) {
 	u.hostEnd = int32(len(s.hosts))
 }
 
-// Bits of addressBytes. Each address has a dot in a word or a ://. Two characters in a row may be such a sign if the bits
-// of the first & the bits of the second >> afterShift are not 0. Most units have none.
+// Bits of addressBytes. Each address has a dot in a word or a ://. Two characters in a row may be such a sign if the
+// bits of the first & the bits of the second >> afterShift are not 0. Most units have none.
 const (
 	visibleByte uint8 = 1 << iota
 	signDot
@@ -98,7 +98,7 @@ func (s *scratch) classify(v []rune) {
 }
 
 // findHosts sets s.found to the hosts of v, whether or not they turn out to be parts of other addresses. A host
-// begins where a maximal run of label characters and dots begins, or behind two or more dots in it, so an address
+// begins where a maximal run of label characters and dots begins, or after two or more dots in it, so an address
 // before it does not change it.
 func (s *scratch) findHosts(v []rune) {
 	s.found = s.found[:0]
@@ -206,7 +206,7 @@ type addressScan struct {
 	noEmail int // no e-mail address begins before this index
 }
 
-// next returns the first address that begins at from or behind it; end 0: there is none. A bare host is no link.
+// next returns the first address that begins at from or after it; end 0: there is none. A bare host is no link.
 func (a *addressScan) next(from int) (start, end int, isLink bool) {
 	for i := from; i < len(a.v); i++ {
 		for len(a.hosts) > 0 && int(a.hosts[0].start) < i {
@@ -303,7 +303,7 @@ func (a *addressScan) host(i int) (end int, more bool) {
 	return end, false
 }
 
-// urlEnd returns the end of the URL characters that begin at i, which is behind the host or not.
+// urlEnd returns the end of the URL characters that begin at i, which is after the host or not.
 func (a *addressScan) urlEnd(i int, behindHost bool) int {
 	for ; i < len(a.v); i++ {
 		if !behindHost && (a.v[i] == '/' || a.v[i] == '?' || a.v[i] == '#') {

@@ -36,7 +36,7 @@ func (s *scratch) readAngle(i, hi int) int {
 // Bounds of what stands between angle brackets, in characters.
 const (
 	maxScheme   = 32
-	maxAutolink = 2048 // behind the scheme
+	maxAutolink = 2048 // after the scheme
 	maxTag      = 1000
 )
 

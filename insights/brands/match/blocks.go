@@ -6,7 +6,7 @@ import "strings"
 // are line feeds.
 type block struct{ start, end int32 }
 
-// A lineKind is what readBlocks remembers of the line before.
+// A lineKind is what readBlocks remembers about the previous line.
 type lineKind uint8
 
 const (
@@ -88,8 +88,8 @@ func (s *scratch) addCells(row string, at int) {
 
 // lineEnd returns the end of the line at pos and the start of the next.
 func lineEnd(text string, pos int) (end, next int) {
-	// IndexByte is much faster than a loop. It searches a few bytes at a time, because a text may have one kind of ends
-	// only.
+	// IndexByte is much faster than a loop. It searches a few bytes at a time, because a text may have only one kind
+	// of line end.
 	for end = pos; end < len(text); {
 		part := text[end:min(end+128, len(text))]
 		found := strings.IndexByte(part, '\n')
@@ -121,7 +121,7 @@ type prefix struct {
 }
 
 func readPrefix(line string) (p prefix) {
-	var mixed int // what begins before this index is no rule
+	var mixed int // what begins before this index is not a rule
 	for {
 		for p.length < len(line) && isBlank(line[p.length]) {
 			p.length++
@@ -149,7 +149,7 @@ func readPrefix(line string) (p prefix) {
 	}
 }
 
-// isRule reports whether line[i:] has three or more of one of - * _ = and else blanks. Mixed is the index of the
+// isRule reports whether line[i:] consists of blanks and three or more of one of - * _ =. mixed is the index of the
 // character that prevents it, or 0.
 func isRule(line string, i int) (rule bool, mixed int) {
 	c, n := line[i], 0
@@ -266,7 +266,7 @@ func followedByDelimiterRow(text string, next int) bool {
 	return !p.rule && isDelimiterRow(text[next+p.length:end])
 }
 
-// headingLength returns the number of # that a heading begins with; 0: content is no heading.
+// headingLength returns the number of # that a heading begins with; 0: content is not a heading.
 func headingLength(content string) int {
 	if content[0] != '#' {
 		return 0

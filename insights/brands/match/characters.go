@@ -15,7 +15,7 @@ const (
 
 // A char is a character of a normal form (M4).
 type char struct {
-	r      rune // the character; -1 less the index of the host for a placeholder
+	r      rune // the character; for the placeholder of a host, -1 minus its index
 	traits traits
 }
 
@@ -44,7 +44,7 @@ func (c char) isCapital() bool { return c.traits&fromCapital != 0 }
 
 func (c char) isHost() bool { return c.r < 0 }
 
-// isWord reports whether c is a letter, a mark or a digit. (Letters and digits are all characters of a class but
+// isWord reports whether c is a letter, a mark or a digit. (Letters and digits are the characters whose class is not
 // other.)
 func (c char) isWord() bool { return c.traits&(classMask|isAMark) != 0 }
 
@@ -144,7 +144,7 @@ func isWordCharacter(r rune) bool {
 		r >= 128 && (isLetter(r) || isMark(r) || isDigit(r))
 }
 
-// classOf returns the class of a character that is no mark. A mark has the class of its base.
+// classOf returns the class of a character that is not a mark. A mark has the class of its base.
 func classOf(r rune) class {
 	switch {
 	case r < 128:

@@ -86,7 +86,7 @@ func destinationTail(src []byte, i int) int {
 	return 0
 }
 
-// titleEnd returns the index behind the end of a title, or 0.
+// titleEnd returns the index after the end of a title, or 0.
 func titleEnd(src []byte, i int, end byte) int {
 	for n := 0; i < len(src); n++ {
 		switch c := src[i]; {

@@ -23,7 +23,7 @@
 // link is its label.
 //
 // Addresses (addresses.go, M9) are found in the visible characters: a link becomes a space, a bare host is one
-// character. Link labels (labels.go, M10) that are only addresses or note marks are no prose. The list of sources
+// character. Link labels (labels.go, M10) that are only addresses or note marks are not prose. The list of sources
 // (sources.go, M2) at the end of the answer is dropped.
 //
 // The normal form (normal.go, nfkd.go, M4) of each unit folds case, accents, apostrophes and compatibility forms.

@@ -9,7 +9,7 @@ import (
 var errNoIPAddress = errors.New("must be a host name, not an IP address")
 
 // Domain returns the form in which a brand's domain is saved (M14): a host in lower case, or a host and a path,
-// without a / at its end. The error says what is wrong with the input, to customers.
+// without a / at its end. The text of the error is for customers.
 func Domain(input string) (saved string, err error) {
 	text := strings.TrimFunc(input, isSpace)
 	if !strings.Contains(text, "://") {
@@ -35,7 +35,7 @@ func Domain(input string) (saved string, err error) {
 	return a.host + path, nil
 }
 
-// checkHost returns why a host, with a path unless it is "", is no domain of a brand.
+// checkHost returns why a host, with a path unless it is "", cannot be a domain of a brand.
 func checkHost(host, path string) error {
 	first, last := host, host
 	labels := strings.Count(host, ".") + 1

@@ -19,7 +19,7 @@ type Question struct {
 // Branded reports whether the question mentions an own brand.
 func (q *Question) Branded() bool { return q.branded }
 
-// Question reads a question. It belongs to the matcher's brands, as they decide whether it is branded.
+// Question reads a question. The result is valid for this Matcher only: its brands decide whether it is branded.
 func (m *Matcher) Question(text string) *Question {
 	s := m.acquire()
 	defer m.release(s)

@@ -2,8 +2,8 @@ package match
 
 import "strings"
 
-// A segment maps a range of a text that was made of parts of another: what follows index to, up to the next
-// segment, is what follows index from in the other.
+// A segment maps a range of a text that consists of parts of another text. The range from index to up to the next
+// segment is a copy of the other text from index from on.
 type segment struct{ to, from int32 }
 
 // origin returns the index in the other text of index i. No segments: the texts are the same.
@@ -204,7 +204,7 @@ func (h *hider) tag(i int) int {
 }
 
 // reasoningTag returns the name of a tag around the reasoning of a model, whose name begins at i, and the index
-// behind its >.
+// after its >.
 func reasoningTag(t string, i int) (name string, end int) {
 	name, end = knownName(t, i, "thinking", "think", "reasoning", "thought", "scratchpad")
 	if name == "" {

@@ -91,7 +91,7 @@ func (s *scratch) closeUnit() {
 
 func (s *scratch) unit() *unit { return &s.units[len(s.units)-1] }
 
-// emit makes r visible. At is where it comes from.
+// emit makes r visible. at is the index from which r comes.
 func (s *scratch) emit(r rune, at int) {
 	s.origins = append(s.origins, segment{int32(len(s.visible)), int32(at)})
 	s.visible = append(s.visible, r)
@@ -103,7 +103,7 @@ func (s *scratch) emit(r rune, at int) {
 	s.last = c
 }
 
-// emitPlain makes the ASCII characters visible that src begins with and that mean nothing, and returns their number.
+// emitPlain makes visible the ASCII characters at the start of src that have no meaning, and returns their number.
 func (s *scratch) emitPlain(src []byte, at int) int {
 	n := len(s.visible)
 	visible := slices.Grow(s.visible, len(src))[n:][:len(src)]
@@ -261,7 +261,7 @@ func (s *scratch) readCode(lo, i, hi int) int {
 			k += size
 		}
 	}
-	return hi // not reached: lastRun has a run behind i
+	return hi // not reached: lastRun has a run after i
 }
 
 // findRuns notes the last run of backticks of each length in src[i:hi], so that a run without a partner costs no

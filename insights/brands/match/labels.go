@@ -1,6 +1,6 @@
 package match
 
-// dropLabels makes spaces of the link labels of a unit that are no prose (M10): note marks, hosts and addresses.
+// dropLabels replaces link labels of a unit that are not prose by spaces (M10): note marks, hosts and addresses.
 // Their bare hosts stay for host-shaped names.
 func (s *scratch) dropLabels(u *unit) {
 	k := u.hostStart

@@ -7,8 +7,8 @@ import (
 )
 
 // NameKey checks a name, an alias or an excluded phrase (M8), and returns its key: names with one key are equal,
-// and two active brands may not have equal names or aliases. The error says what is wrong with the name, to
-// customers.
+// and two active brands may not have equal names or aliases. The text of the error
+// is for customers.
 func NameKey(name string, matchCase bool) (key string, err error) {
 	p := newPattern(name)
 	wordCharacters, letterOrDigit := 0, false
@@ -55,8 +55,8 @@ func Variant(name string) string {
 
 var connectors = wordSet("& and und et y e")
 
-// isLegalForm reports whether a word of a name is a legal form. SpA is one only in this case and in capitals, as a
-// spa is none.
+// isLegalForm reports whether a word of a name is a legal form. SpA is a legal form only in this spelling and in
+// capitals, because a spa is not.
 func isLegalForm(word string) bool {
 	word = strings.Map(func(r rune) rune {
 		if r == '.' || r == ',' || isIgnorable(r) {

@@ -7,8 +7,8 @@ import (
 )
 
 // decompositions maps the characters that the normal form replaces to their compatibility decompositions [UAX #15,
-// NFKD], apart from those that decompose computes. TestDecompositionEqualsPostgreSQL compares all of them with PostgreSQL's
-// normalize.
+// NFKD], apart from those that decompose computes. TestDecompositionEqualsPostgreSQL compares all of them with
+// PostgreSQL's normalize.
 var decompositions = func() map[rune]string {
 	table := make(map[rune]string, 1200)
 	for _, pair := range strings.Fields(compatible) {

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// NormalForm returns the normal form of a text that is no Markdown, such as a question: without case, accents and
+// NormalForm returns the normal form of a text that is not Markdown, such as a question: without case, accents and
 // differences of white space that M4 ignores, trimmed. Two own questions with one normal form are equal.
 func NormalForm(text string) string {
 	n := normalizer{ascii: &asciiNormal}
@@ -31,7 +31,7 @@ type normalizer struct {
 	out   []char
 	from  []segment  // from out to the characters that were added
 	ascii *[128]char // asciiNormal, or that of a Matcher
-	base  char       // the last character that is no mark, whether or not it was dropped
+	base  char       // the last character that is not a mark, whether or not it was dropped
 }
 
 // asciiNormal is what the normal form of an ASCII character is; a space for white space.
@@ -133,8 +133,8 @@ func (n *normalizer) append(c char, at int32) {
 	n.out = append(n.out, c)
 }
 
-// comesFrom notes that the next character of out comes from the one with the index at, and those behind it from those
-// behind that.
+// comesFrom notes that the next character of out comes from the one with the index at, and those after it from those
+// after that.
 func (n *normalizer) comesFrom(at int32) {
 	to := int32(len(n.out))
 	if len(n.from) > 0 {

@@ -83,7 +83,7 @@ func (m *Matcher) compare(s *scratch, u *unit, x, y occurrence) int {
 	return cmp.Or(cmp.Compare(x.kind, y.kind), m.compareBrands(x.brand, y.brand))
 }
 
-// isExact reports whether the visible characters of an occurrence, with the marks behind it that the normal form
+// isExact reports whether the visible characters of an occurrence, with the marks after it that the normal form
 // drops, are the name as it was saved.
 func (m *Matcher) isExact(s *scratch, u *unit, o occurrence) bool {
 	if o.name < 0 {
@@ -103,7 +103,7 @@ func (m *Matcher) isExact(s *scratch, u *unit, o occurrence) bool {
 	return len(written) == 0
 }
 
-// visibleSpan returns the visible characters of an occurrence, with the marks behind it that the normal form drops.
+// visibleSpan returns the visible characters of an occurrence, with the marks after it that the normal form drops.
 func (s *scratch) visibleSpan(u *unit, o occurrence) span {
 	start, last := s.charOrigin(o.start), s.chars[o.end-1]
 	if last.isHost() {
@@ -155,7 +155,7 @@ func (s *search) takeLongest() {
 	clear(s.takenAt)
 	for _, i := range s.order {
 		o := &s.occurrences[i]
-		// What is taken is not shorter, so it covers an end of what it overlaps.
+		// A taken occurrence is not shorter, so it covers an end of an occurrence that it overlaps.
 		if s.takenAt[o.start] || s.takenAt[o.end-1] {
 			o.end = o.start
 			continue

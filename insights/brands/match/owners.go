@@ -80,7 +80,7 @@ func (o owners) ofPage(host, path string) (owner domain, owned bool) {
 				if !owned {
 					owner, owned = d, true
 				}
-				break // it is behind those with a path
+				break // it is after those with a path
 			}
 			if key == "" {
 				key = pathKey(path)

@@ -11,7 +11,7 @@ var trackingParameters = wordSet("gclid gbraid wbraid dclid fbclid msclkid ttcli
 	"_ga _gl srsltid")
 
 // PageKey returns the key of the page that a citation's URL leads to (M15): equal keys are one page. It is the URL
-// without its scheme and without what does not distinguish pages. It reports false for what is no citation.
+// without its scheme and without what does not distinguish pages. It reports false for what is not a citation.
 func PageKey(url string) (key string, ok bool) {
 	a, ok := readPage(url)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 // A Page is a page that an answer cites, once for each page key.
 type Page struct {
 	Key      string
-	Host     string // of the key, without port and brackets; behind an opaque redirector that of the title, or ""
+	Host     string // of the key, without port and brackets; for an opaque redirector the host of the title, or ""
 	Owner    int    // index of the brands that were compiled; -1: none
 	Position int    // of the first citation with this key, from 1
 }

@@ -35,7 +35,7 @@ var phrasesBefore = []string{
 	`no conozco`,
 }
 
-// phrasesAfter stand behind the name.
+// phrasesAfter stand after the name.
 var phrasesAfter = []string{
 	`(does not|doesn't|did not|didn't) appear in (|the |my |our |any |any of the |these )(search results|results|sources|data|records|documents)`,
 	`(is not|isn't|was not|wasn't) mentioned in (|the |my |our |any |any of the |these )(search results|results|sources|data|records|documents)`,

@@ -8,7 +8,7 @@ type Result struct {
 	Pages   []Page
 }
 
-// A BrandResult is what an answer has of a brand. Results have only brands that occur, flagged or not, or are
+// A BrandResult is what an answer shows of a brand. Results have only brands that occur, flagged or not, or are
 // cited, by Brand.
 type BrandResult struct {
 	Brand         int // index of the brands that were compiled

@@ -42,7 +42,7 @@ func (s *scratch) sample(u *unit, o *occurrence) Sample {
 	return Sample{Matched: s.text(at.start, at.end), Excerpt: strings.TrimSpace(s.text(start, end)), Flags: o.flags()}
 }
 
-// step returns the index behind the character at i. White space in a row is one character, as in [scratch.text].
+// step returns the index after the character at i. White space in a row is one character, as in [scratch.text].
 func (s *scratch) step(u *unit, i int32) int32 {
 	space := s.isInvisible(i)
 	for i++; space && i < u.end && s.isInvisible(i); i++ {

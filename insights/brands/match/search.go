@@ -172,7 +172,7 @@ func (s *search) from(n int32, i, first int) {
 	}
 }
 
-// over goes on behind a gap in each way that it allows.
+// over continues after a gap in each way that the gap allows.
 func (s *search) over(g *gap, i, first int) {
 	next := rune(0) // the end
 	if i < len(s.searched) {
@@ -224,7 +224,7 @@ func (s *search) over(g *gap, i, first int) {
 // wordsForAmpersand may stand in place of an & and the gaps beside it.
 var wordsForAmpersand = [...]string{" and ", " und ", " et ", " y ", " e ", " og ", " och ", " en "}
 
-// besideAmpersand returns the indexes that may follow a gap beside an &: behind nothing, a space, and what the name
+// besideAmpersand returns the indexes that may follow a gap beside an &: after nothing, a space, and what the name
 // has there; else -1.
 func (s *search) besideAmpersand(i int, own string) [3]int {
 	behind := [3]int{i, -1, -1}

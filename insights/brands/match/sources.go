@@ -9,7 +9,7 @@ const (
 )
 
 // dropSources drops the list of sources at the end of the answer (M2), which repeats its citations: a heading
-// behind which there are only links, or a paragraph that begins with the heading and a colon. It returns the units
+// after which there are only links, or a paragraph that begins with the heading and a colon. It returns the units
 // that are left.
 func (s *scratch) dropSources() []unit {
 	seen := s.seen[:0] // indexes of units with a letter, a digit, or a link or an address
@@ -22,7 +22,7 @@ func (s *scratch) dropSources() []unit {
 	if len(seen) == 0 {
 		return s.units
 	}
-	first := len(seen) - 1 // of the units behind which all have a link or an address
+	first := len(seen) - 1 // of the units after which all have a link or an address
 	for first > 0 && s.units[seen[first]].cites() {
 		first--
 	}

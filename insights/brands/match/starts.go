@@ -7,20 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// maxStart is how many letters and digits of a name are compared. That many tell most words from it.
+// maxStart is how many letters and digits of a name are compared. So many distinguish most words from the name.
 const maxStart = 6
 
 // A startSet has the beginnings of all names, phrases and domains of a Matcher. With it one fast pass over the source
 // of a block finds out that the block names no brand. Most blocks name none, and are not read any further.
 //
 // The pass may be wrong in one direction only: each block that names a brand passes. An occurrence begins with a
-// letter, a digit or one of a few signs, behind a character that is neither letter nor digit. What is invisible in a
+// letter, a digit or one of a few signs, after a character that is neither letter nor digit. What is invisible in a
 // block (marks of emphasis, tags, destinations of links and the like) begins and ends with punctuation. So of letters
 // and digits in a row either all are visible or none is.
 type startSet struct {
 	trie    phraseTrie
 	kinds   [utf8.RuneSelf]startKind
-	begins  [256]uint64 // of each byte, two bits for each class of the byte behind it: behindSeparator and behindAny
+	begins  [256]uint64 // of each byte, two bits for each class of the byte after it: behindSeparator and behindAny
 	encoded bool        // a domain has an A-label, whose letters differ from those in a text
 }
 
@@ -32,13 +32,13 @@ const (
 	eachNext = anyNext / (behindSeparator | behindAny) * behindSeparator
 )
 
-// Classes of the byte behind the first one of a name. Letters and digits have the class c&31.
+// Classes of the byte after the first one of a name. Letters and digits have the class c&31.
 const (
-	wordMayGoOn = 0 // behind markup
+	wordMayGoOn = 0 // after markup
 	wordEnds    = 31
 )
 
-// secondShifts are the places of the bits in startSet.begins, by the second byte.
+// secondShifts are the positions of the bits in startSet.begins, by the second byte.
 var secondShifts = func() (table [256]uint8) {
 	for c := range 256 {
 		class := wordEnds
@@ -53,7 +53,7 @@ var secondShifts = func() (table [256]uint8) {
 	return table
 }()
 
-// lookBehind are the bits of startSet.begins that apply behind a byte.
+// lookBehind are the bits of startSet.begins that apply after a byte.
 var lookBehind = func() (table [256]uint8) {
 	for c := range table {
 		table[c] = behindAny | behindSeparator
@@ -174,7 +174,7 @@ func (f *startSet) mayBeIn(block []byte) bool {
 }
 
 // suspect returns the first index from i on at which something may begin, else the block's length, and what applies
-// there. All that a character takes is one test of it, of the next one and of what precedes.
+// there. Each character takes one test: of the character, the next one and what precedes.
 func (f *startSet) suspect(block []byte, i int, look uint8) (int, uint8) {
 	if i >= len(block) {
 		return len(block), look
@@ -198,7 +198,7 @@ func (f *startSet) mayBegin(text []byte) bool {
 	n := int32(0)
 	for _, c := range text {
 		if !wordBytes[c] {
-			return c >= utf8.RuneSelf || is(rune(c), asciiInline) // behind markup the word may go on
+			return c >= utf8.RuneSelf || is(rune(c), asciiInline) // after markup the word may go on
 		}
 		if n = f.trie.child(n, rune(lowerASCII(c))); n == 0 {
 			return false
@@ -253,8 +253,8 @@ var sourcesStarts = sync.OnceValue(func() *startSet {
 	return f
 })
 
-// mayBeginWithSources reports whether a unit of the block may begin with a heading of sources, but for what is neither
-// letter nor digit.
+// mayBeginWithSources reports whether a unit of the block may begin with a heading of sources, after characters that
+// are neither letters nor digits.
 func mayBeginWithSources(block []byte) bool {
 	if bytes.IndexByte(block, '<') >= 0 { // tags divide a block into units
 		return sourcesStarts().mayBeIn(block)

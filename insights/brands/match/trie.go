@@ -42,7 +42,7 @@ const (
 type gap struct {
 	kind     gapKind
 	own      string // what the name has there, if that is not allowed anyway
-	second   string // of acrossAmpersand: what the name has behind the &
+	second   string // of acrossAmpersand: what the name has after the &
 	dotSpace bool   // a dot and a space are allowed
 	to       int32
 }
@@ -123,7 +123,7 @@ func (p *pattern) gapBefore(i int) gap {
 	return g
 }
 
-// ampersandGap returns what the name has behind token i, beside an &, if that is not allowed anyway.
+// ampersandGap returns what the name has after token i, beside an &, if that is not allowed anyway.
 func (p *pattern) ampersandGap(i int) string {
 	if own := p.between(i); own != " " {
 		return own

@@ -18,7 +18,7 @@ type address struct {
 }
 
 // readURL reads the URL of a citation as a subset of the WHATWG URL Standard, after it has removed what the
-// sentence around it may have left. It reports false for what is no citation.
+// sentence around it may have left. It reports false for what is not a citation.
 func readURL(text string) (address, bool) {
 	text = trimURL(text)
 	scheme, rest, found := strings.Cut(text, ":")
@@ -80,7 +80,7 @@ func trimURL(text string) string {
 	return text
 }
 
-// readAuthority reads a URL from behind its scheme and slashes.
+// readAuthority reads a URL from after its scheme and slashes.
 func readAuthority(https bool, rest string) (a address, ok bool) {
 	a.https, a.port = https, -1
 	authority := rest

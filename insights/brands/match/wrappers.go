@@ -10,7 +10,7 @@ import (
 const maxWrappers = 3
 
 // readPage reads the URL of a citation and replaces wrappers, such as the redirects of search engines, by the URL
-// that they hold.
+// that they contain.
 func readPage(text string) (address, bool) {
 	a, ok := readURL(text)
 	if !ok {
@@ -26,7 +26,7 @@ func readPage(text string) (address, bool) {
 	return a, true
 }
 
-// unwrap returns the URL that a holds if it is one of the wrappers that M14 names.
+// unwrap returns the URL that a contains if a is one of the wrappers that M14 names.
 func (a *address) unwrap() (address, bool) {
 	if a.ipv6 {
 		return address{}, false
@@ -112,7 +112,7 @@ func readHeld(text string) (address, bool) {
 	return readURL(text)
 }
 
-// isOpaque reports whether a is a page of the redirector whose URLs do not tell where they lead.
+// isOpaque reports whether a is a page of the redirector whose URLs do not contain their target.
 func (a *address) isOpaque() bool {
 	below, ok := strings.CutPrefix(a.path, "/grounding-api-redirect/")
 	return ok && below != "" && a.host == "vertexaisearch.cloud.google.com"

@@ -143,8 +143,8 @@ func (d *Dispatcher) yield(ctx context.Context, ids []store.ID) error {
 }
 
 // updateQueues executes a statement that changes the queues of accounts, and returns the accounts whose queues it has
-// changed. It leaves out those that another transaction has locked. Citus locks no rows of several accounts by SELECT,
-// so that it waits there.
+// changed. It leaves out queues that another transaction has locked; on Citus, which cannot lock rows of several
+// accounts by SELECT, it waits for them.
 func (d *Dispatcher) updateQueues(ctx context.Context, sql string, accounts []store.ID, args ...any) ([]store.ID, error) {
 	args = append([]any{store.OfAccounts("q", sql) + returningAccount, accounts}, args...)
 	return readIDs(ctx, d.cfg.Pool, sql+ofUnlocked, args...)

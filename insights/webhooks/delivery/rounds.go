@@ -17,7 +17,7 @@ const (
 	readStep    = 64   // events that one statement reads
 	maxClaim    = 128  // accounts in one round
 
-	rereadAccount = time.Second     // how old what was read of an account's endpoints may be
+	rereadAccount = time.Second     // maximum age of what was read of an account's endpoints
 	restartFetch  = 5 * time.Second // a delivery that was committed late may lie before the cursor
 )
 

@@ -80,8 +80,8 @@ func (t *turns) nextOf(a *account, now time.Time) *delivery {
 	return nil
 }
 
-// mayStart reports whether another request may go to an endpoint. One whose latest attempt failed gets one request at a
-// time, and all such endpoints together get half of the process's requests, so that hanging ones delay no others.
+// mayStart reports whether another request may go to an endpoint. An endpoint whose latest attempt failed gets one
+// request at a time, and all such endpoints together half of the process's requests, so that they do not delay others.
 func (t *turns) mayStart(e *endpoint) bool {
 	if e.unhealthy {
 		return e.inFlight < 1 && t.unhealthy < t.limits.inFlight/2
@@ -123,8 +123,8 @@ func (t *turns) unload(d *delivery) {
 	t.bytes -= len(d.body)
 }
 
-// dropStale drops the ready deliveries if the first of them is older than maxReadyAge. The endpoint does not keep up
-// with the groups that are read, so that the next one is small.
+// dropStale drops the ready deliveries if the first is older than maxReadyAge. The endpoint does not keep up with the
+// groups that are read, so the next group is small.
 func (t *turns) dropStale(e *endpoint, now time.Time) {
 	if len(e.ready) > 0 && now.Sub(e.ready[0].fetchedAt) > maxReadyAge {
 		t.dropReady(e)
