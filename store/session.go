@@ -30,6 +30,9 @@ var sessionSettings = []setting{
 	{"search_path", "public, pg_temp", true},
 	// Months of usage begin at midnight UTC, whatever the server's time zone is.
 	{"TimeZone", "UTC", true},
+	// Statements that are not prepared return values as text, of which pgx reads these forms.
+	{"DateStyle", "ISO, MDY", true},
+	{"bytea_output", "hex", true},
 	// The rows of set-returning functions are overestimated, so the planner would compile (JIT) even short statements.
 	{"jit", "off", true},
 	// A statement that waited for a row continues with the row's new version. Exact counts and idempotency keys depend

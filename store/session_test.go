@@ -11,11 +11,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"aiv/store"
 	"aiv/store/schema"
 	"aiv/store/storetest"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -217,6 +219,30 @@ func TestTextsAreUTF8(t *testing.T) {
 		if refused, _ := errors.AsType[*store.EncodingError](err); (refused != nil) != (test.want != stored) {
 			t.Errorf("%s: migrate: got %v", test.name, err)
 		}
+	}
+}
+
+// TestTextFormsOfTheRole: values that PostgreSQL returns as text can be read whatever form the role has for them.
+func TestTextFormsOfTheRole(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	admin, err := store.Open(t.Context(), url, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(admin.Close)
+	role, quoted := storetest.NewRole(t, admin, "_german")
+	storetest.Exec(t, admin, "ALTER ROLE "+quoted+" SET DateStyle = 'German'", "ALTER ROLE "+quoted+" SET bytea_output = 'escape'")
+	pool, err := store.Open(t.Context(), strings.Replace(url, "user=aiv", "user="+role, 1), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	var at time.Time
+	var bytes []byte
+	err = pool.QueryRow(t.Context(), `SELECT '2026-11-28 08:26:32+00'::timestamptz, '\x00ff'::bytea`, pgx.QueryExecModeExec).Scan(&at, &bytes)
+	if want := time.Date(2026, 11, 28, 8, 26, 32, 0, time.UTC); err != nil || !at.Equal(want) || string(bytes) != "\x00\xff" {
+		t.Errorf("got %v, %x, %v", at, bytes, err)
 	}
 }
 
