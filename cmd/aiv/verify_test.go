@@ -108,7 +108,7 @@ func TestVerifyFindsEachBrokenInvariant(t *testing.T) {
 		INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT id, id, id FROM accounts`: "webhook_queues_wake",
 		`INSERT INTO brands SELECT account_id, gen_random_uuid(), 2, kind, 'Ostrel', '{kovalt!}', domains, exclude, match_case, status FROM brands;
 		UPDATE brand_revisions SET revision = 2`: "brand_names",
-		`DELETE FROM brand_revisions`:                  "brand_revisions",
+		`DELETE FROM brand_revisions`:                  "brand_revisions facts_of_ended_jobs",
 		`UPDATE measurement_runs SET jobs_counted = 5`: "facts_are_counted_on_runs",
 		`UPDATE measurement_runs SET jobs_counted = 3; INSERT INTO visibility_backlog SELECT account_id, id FROM measurement_runs`:         "facts_are_counted_on_runs",
 		`UPDATE measurement_runs SET jobs_counted = 0; DELETE FROM visibility_facts`:                                                       "answers_have_facts",
@@ -122,8 +122,10 @@ func TestVerifyFindsEachBrokenInvariant(t *testing.T) {
 		`UPDATE job_results SET answer = '{"text":"Ostrel."}' WHERE ordinal = 1`:                                                           "facts_equal_their_answers",
 		`UPDATE job_results SET answer = replace(answer, 'a.example', 'b.example') WHERE ordinal = 1`:                                      "facts_equal_their_answers",
 		// These facts will be replaced, or are kept because their answers are not.
-		`UPDATE brand_revisions SET revision = 2; UPDATE job_results SET answer = '{"text":"Ostrel."}' WHERE ordinal = 1`:    "",
-		`UPDATE visibility_facts SET deleted = true; UPDATE job_results SET answer = '{"text":"Ostrel."}' WHERE ordinal = 1`: "",
+		`UPDATE brand_revisions SET revision = 2; UPDATE job_results SET answer = '{"text":"Ostrel."}' WHERE ordinal = 1`:                  "",
+		`UPDATE visibility_facts SET deleted = true; UPDATE job_results SET answer = NULL`:                                                 "",
+		`UPDATE visibility_facts SET deleted = true`:                                                                                       "facts_of_ended_jobs",
+		`UPDATE visibility_facts SET revision = 2`:                                                                                         "facts_of_ended_jobs",
 		`UPDATE events SET type = 'run.completed'`:                                                                                         "run_event",
 		`UPDATE events SET type = 'webhook.test'`:                                                                                          "run_event",
 		`UPDATE events SET type = 'webhook.test'; UPDATE accounts SET erased_at = now()`:                                                   "",

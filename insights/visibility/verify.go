@@ -27,8 +27,8 @@ FROM visibility_facts f LEFT JOIN measurement_runs r ON r.account_id = f.account
 SELECT 'account ' || r.account_id || ' run ' || r.id || ': ' || r.jobs_completed + r.jobs_failed - r.jobs_counted || ' jobs have no facts'
 FROM measurement_runs r LEFT JOIN visibility_backlog l ON l.account_id = r.account_id AND l.run_id = r.id
 WHERE r.jobs_counted < r.jobs_completed + r.jobs_failed AND l.run_id IS NULL`},
-		{Name: "facts_of_ended_jobs", Doc: "Facts belong to ended jobs, name brands of the account, and add up to the sums beside them.",
-			Check: c.verifyFacts},
+		{Name: "facts_of_ended_jobs", Doc: "Facts belong to ended jobs, name brands of the account, are not of a later revision, add up to the sums beside them, " +
+			"and are marked as those of deleted answers only if these are.", Check: c.verifyFacts},
 		{Name: "facts_equal_their_answers", Doc: "Facts equal the result of matching the stored answer again; 1,000 answers are matched.",
 			Check: c.verifySample},
 	}
@@ -92,6 +92,7 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.account, k.run)
 		return err
 	}
 	seen := make(map[int32]bool)
+	var deleted []int32 // ordinals
 	var row chunkRow
 	_, err = pgx.ForEachRow(rows, []any{&row.first, &row.last, &row.jobs, &row.revision, &row.deleted, &row.cells, &row.sources, &row.facts}, func() error {
 		facts, err := decodeFacts(row.facts)
@@ -101,6 +102,9 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.account, k.run)
 		}
 		if len(facts) != int(row.jobs) || facts[0].Ordinal != row.first || facts[len(facts)-1].Ordinal != row.last {
 			say("the facts from job %d on are not those of %d jobs to %d", row.first, row.jobs, row.last)
+		}
+		if row.revision > revision { // they would not be recounted
+			say("the facts from job %d on are of revision %d, the brands of revision %d", row.first, row.revision, revision)
 		}
 		for i := range facts {
 			f := &facts[i]
@@ -114,6 +118,9 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.account, k.run)
 				say("job %d has facts twice", f.Ordinal)
 			}
 			seen[f.Ordinal] = true
+			if row.deleted {
+				deleted = append(deleted, f.Ordinal)
+			}
 			for _, b := range f.Brands {
 				if !slices.Contains(known, b.Brand) {
 					say("job %d has facts of a brand that does not exist", f.Ordinal)
@@ -127,7 +134,15 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.account, k.run)
 		}
 		return nil
 	})
-	return err
+	if err != nil || len(deleted) == 0 {
+		return err
+	}
+	return c.cfg.Answers(ctx, tx, k.account, k.run, deleted, func(stored []Job) error {
+		for i := range stored {
+			say("the facts of job %d are marked as those of a deleted answer, and the answer is stored", stored[i].Ordinal)
+		}
+		return nil
+	})
 }
 
 func numbersOf(ctx context.Context, db store.Querier, account store.ID) ([]int32, error) {
