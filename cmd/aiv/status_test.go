@@ -209,9 +209,9 @@ func TestStatusOfRoles(t *testing.T) {
 	})
 	dispatchRole := status.Role{Name: dispatch, Service: "dispatch", Missing: []string{}}
 	check(0, "", []status.Role{dispatchRole, {Name: serve, Service: "serve", Missing: []string{}}})
-	exec("REVOKE SELECT ON plans FROM " + serve)
-	check(1, "the role \""+serve+"\" lacks privileges that aiv serve needs: SELECT ON plans; run `aiv migrate -grant "+serve+"` as the owner of the tables\n",
-		[]status.Role{dispatchRole, {Name: serve, Service: "serve", Missing: []string{"SELECT ON plans"}}})
+	exec("REVOKE SELECT ON schema_migrations FROM " + serve)
+	check(1, "the role \""+serve+"\" lacks privileges that aiv serve needs: SELECT ON schema_migrations; run `aiv migrate -grant "+serve+"` as the owner of the tables\n",
+		[]status.Role{dispatchRole, {Name: serve, Service: "serve", Missing: []string{"SELECT ON schema_migrations"}}})
 	if _, stdout, _ := aiv(t.Context(), "status", "-database-url", url); !strings.Contains(stdout, "\nrole\t"+serve+" for aiv serve, LACKS 1 PRIVILEGE\n") {
 		t.Error(stdout)
 	}

@@ -30,11 +30,11 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, all []Capability, service Se
 		if err := tx.QueryRow(ctx, `SELECT current_schema()`).Scan(&schema); err != nil {
 			return err
 		}
-		isOther, err := hasPrivileges(ctx, tx, role, service.other())
+		isOther, err := hasPrivileges(ctx, tx, all, role, service.other())
 		if err != nil {
 			return err
 		}
-		isOwn, err := hasPrivileges(ctx, tx, role, service)
+		isOwn, err := hasPrivileges(ctx, tx, all, role, service)
 		if err != nil {
 			return err
 		}
@@ -109,15 +109,24 @@ func checkRole(ctx context.Context, tx pgx.Tx, role string) error {
 	return nil
 }
 
-// checkTables refuses a role that has a privilege on a table through PUBLIC or through a role that it is a member of,
-// such as pg_write_all_data.
+// checkTables refuses a role that has a privilege on a table or a column through PUBLIC or through a role that it is a
+// member of, such as pg_write_all_data.
 func checkTables(ctx context.Context, tx pgx.Tx, role string) error {
 	var table, privilege string
 	err := tx.QueryRow(ctx, `
-SELECT c.relname, p.type FROM pg_class c CROSS JOIN unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE}'::text[]) AS p (type)
-WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND has_table_privilege($1, c.oid, p.type)
-  AND NOT EXISTS (SELECT FROM aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee WHERE r.rolname = $1 AND a.privilege_type = p.type)
-ORDER BY c.relname, p.type LIMIT 1`, role).Scan(&table, &privilege)
+WITH tables AS (SELECT * FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'),
+granted AS ( -- to the role itself
+  SELECT c.oid, 0 AS attnum, a.privilege_type FROM tables c CROSS JOIN aclexplode(c.relacl) a WHERE a.grantee = $1::regrole
+  UNION ALL SELECT c.oid, n.attnum, a.privilege_type FROM tables c JOIN pg_attribute n ON n.attrelid = c.oid CROSS JOIN aclexplode(n.attacl) a
+  WHERE a.grantee = $1::regrole)
+SELECT c.relname, p.type FROM tables c CROSS JOIN unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE}'::text[]) AS p (type)
+WHERE has_table_privilege($1, c.oid, p.type) AND NOT EXISTS (SELECT FROM granted g WHERE g.oid = c.oid AND g.attnum = 0 AND g.privilege_type = p.type)
+UNION ALL
+SELECT c.relname, p.type || ' (' || n.attname || ')'
+FROM tables c JOIN pg_attribute n ON n.attrelid = c.oid AND n.attnum > 0 AND NOT n.attisdropped CROSS JOIN unnest('{SELECT,INSERT,UPDATE}'::text[]) AS p (type)
+WHERE has_column_privilege($1, c.oid, n.attnum, p.type)
+  AND NOT EXISTS (SELECT FROM granted g WHERE g.oid = c.oid AND g.attnum IN (0, n.attnum) AND g.privilege_type = p.type)
+ORDER BY 1, 2 LIMIT 1`, role).Scan(&table, &privilege)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}

@@ -24,6 +24,7 @@ func TestGrantRefuses(t *testing.T) {
 		{"GRANT CREATE ON SCHEMA public TO PUBLIC", "REVOKE CREATE ON SCHEMA public FROM PUBLIC", `REVOKE CREATE ON SCHEMA "public" FROM PUBLIC`},
 		{"GRANT CREATE ON SCHEMA public TO " + group, "REVOKE CREATE ON SCHEMA public FROM " + group, `REVOKE CREATE ON SCHEMA "public" FROM that role`},
 		{"GRANT UPDATE ON credentials TO " + group, "REVOKE UPDATE ON credentials FROM " + group, "UPDATE on credentials"},
+		{"GRANT UPDATE (name) ON credentials TO PUBLIC", "REVOKE UPDATE (name) ON credentials FROM PUBLIC", "UPDATE (name) on credentials"},
 	} {
 		storetest.Exec(t, pool, test.grant)
 		for _, service := range []schema.Service{schema.Serve, schema.Dispatch} {

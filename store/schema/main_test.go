@@ -18,8 +18,8 @@ var capabilities = []schema.Capability{schema.Base, {
 		{Name: "models", Serve: schema.Privileges{schema.Select}, Dispatch: schema.Privileges{schema.Select}},
 		{Name: "provider_dependencies",
 			Serve: schema.Privileges{schema.Select}, Dispatch: schema.Privileges{schema.Select}},
-		{Name: "measurement_runs", Serve: schema.Privileges{schema.Select, schema.Insert},
-			Dispatch: schema.Privileges{schema.Select, schema.UpdateOf("status", "started_at")}},
+		{Name: "measurement_runs", Serve: schema.Privileges{schema.Select, schema.Insert}, // both services create runs
+			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.UpdateOf("status", "started_at")}},
 		{Name: "idempotency_records", Serve: schema.Privileges{schema.Select, schema.Insert, schema.Delete}},
 		{Name: "job_queue", Serve: schema.Privileges{schema.Select},
 			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.Delete}},

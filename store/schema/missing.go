@@ -3,6 +3,7 @@ package schema
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"aiv/store"
@@ -56,29 +57,38 @@ func CheckPrivileges(ctx context.Context, pool *pgxpool.Pool, all []Capability, 
 			return fmt.Errorf("read the privileges of %s: %w", role, err)
 		}
 		if len(missing) > 0 {
-			return newPrivilegeError(ctx, conn, role, service, missing)
+			return newPrivilegeError(ctx, conn, all, role, service, missing)
 		}
 		return nil
 	})
 }
 
 // newPrivilegeError returns a [*PrivilegeError].
-func newPrivilegeError(ctx context.Context, db store.Querier, role string, service Service, missing []string) error {
-	other, err := hasPrivileges(ctx, db, role, service.other())
+func newPrivilegeError(ctx context.Context, db store.Querier, all []Capability, role string, service Service, missing []string) error {
+	other, err := hasPrivileges(ctx, db, all, role, service.other())
 	if err != nil {
 		return err
 	}
 	return &PrivilegeError{role, service, missing, other}
 }
 
-// hasPrivileges reports whether a role has been granted the privileges of a service, judged by one that only this
-// service has.
-func hasPrivileges(ctx context.Context, db store.Querier, role string, service Service) (has bool, err error) {
-	table := "measurement_runs"
-	if service == Dispatch {
-		table = "job_queue"
+// hasPrivileges reports whether a role has been granted the privileges of a service, judged by the tables into which
+// only this service inserts.
+func hasPrivileges(ctx context.Context, db store.Querier, all []Capability, role string, service Service) (has bool, err error) {
+	inserts := func(p Privilege) bool { return p.name == Insert.name }
+	var tables []string
+	for _, c := range all {
+		for _, t := range c.Tables {
+			own, others := t.Serve, t.Dispatch
+			if service == Dispatch {
+				own, others = others, own
+			}
+			if slices.ContainsFunc(own, inserts) && !slices.ContainsFunc(others, inserts) {
+				tables = append(tables, t.Name)
+			}
+		}
 	}
-	if err := db.QueryRow(ctx, mayInsert, role, table).Scan(&has); err != nil {
+	if err := db.QueryRow(ctx, mayInsert, role, tables).Scan(&has); err != nil {
 		return false, fmt.Errorf("read the privileges of %s: %w", role, err)
 	}
 	return has, nil
@@ -86,8 +96,9 @@ func hasPrivileges(ctx context.Context, db store.Querier, role string, service S
 
 const mayInsert = `
 SELECT EXISTS (
-  SELECT FROM pg_class c CROSS JOIN aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
-  WHERE c.oid = to_regclass($2) AND r.rolname = $1 AND a.privilege_type = 'INSERT')`
+  SELECT FROM unnest($2::text[]) AS t (name) JOIN pg_class c ON c.oid = to_regclass(t.name)
+    CROSS JOIN aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
+  WHERE r.rolname = $1 AND a.privilege_type = 'INSERT')`
 
 // A GrantedRole is a role and the service of which it was granted the privileges.
 type GrantedRole struct {
@@ -116,7 +127,9 @@ const selectGrantedRoles = `
 SELECT subject, CASE action WHEN $1 THEN $3 ELSE $4 END
 FROM (SELECT DISTINCT ON (subject) subject, action FROM audit_log WHERE action IN ($1, $2) ORDER BY subject, id DESC) AS latest
 JOIN pg_roles ON rolname = subject
-WHERE has_table_privilege(pg_roles.oid, 'schema_migrations', 'SELECT')
+WHERE EXISTS (
+  SELECT FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+  WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'schema_migrations'::regclass) AND a.grantee = pg_roles.oid)
 ORDER BY subject`
 
 // privilegeArgs returns the parameters of missingPrivileges for a role; if empty, the session's.

@@ -42,7 +42,7 @@ func Ready(ctx context.Context, pool *pgxpool.Pool, capabilities []Capability, s
 	case s.readOnly:
 		return &ReadOnlyError{Standby: s.standby}
 	case len(s.missing) > 0:
-		return newPrivilegeError(ctx, conn, s.role, service, s.missing)
+		return newPrivilegeError(ctx, conn, capabilities, s.role, service, s.missing)
 	}
 	return compare(all, applied).Err()
 }
