@@ -122,6 +122,10 @@ func IsUnavailable(err error) bool {
 		strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool")
 }
 
+// ConcernsOnePart reports whether err, of a step of a long task, leaves the other steps as they are: it is not due to
+// the database as a whole, or only to a lock or to one server of a cluster.
+func ConcernsOnePart(err error) bool { return !IsUnavailable(err) || MayConcernOneRow(err) }
+
 // MayConcernOneRow reports whether err may be due to a part of a batch: PostgreSQL rejected a value, waited for a lock,
 // or ended one of several transactions that waited for each other, or Citus lost the server of an account. Only the
 // last leaves open whether the batch took effect.

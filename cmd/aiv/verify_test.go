@@ -121,6 +121,7 @@ func TestVerifyFindsEachBrokenInvariant(t *testing.T) {
 		`UPDATE job_results SET ordinal = 12 - ordinal WHERE ordinal >= 3; UPDATE job_results SET ordinal = ordinal - 5 WHERE ordinal > 7`: "facts_of_ended_jobs",
 		`UPDATE job_results SET answer = '{"text":"Ostrel."}' WHERE ordinal = 1`:                                                           "facts_equal_their_answers",
 		`UPDATE job_results SET answer = replace(answer, 'a.example', 'b.example') WHERE ordinal = 1`:                                      "facts_equal_their_answers",
+		`UPDATE job_results SET answer = 'x' WHERE ordinal = 1; UPDATE usage_records SET jobs = 5`:                                         "run_usage facts_equal_their_answers",
 		// These facts will be replaced, or are kept because their answers are not.
 		`UPDATE brand_revisions SET revision = 2; UPDATE job_results SET answer = '{"text":"Ostrel."}' WHERE ordinal = 1`:                  "",
 		`UPDATE visibility_facts SET deleted = true; UPDATE job_results SET answer = NULL`:                                                 "",

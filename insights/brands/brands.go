@@ -68,22 +68,41 @@ type InvalidError struct{ Faults []Fault }
 
 func (e *InvalidError) Error() string { return e.Faults[0].At + " " + e.Faults[0].Detail }
 
-// Revision returns the brand revision of an account: how often its active brands have changed.
-func Revision(ctx context.Context, db store.Querier, account store.ID) (revision int64, err error) {
-	err = db.QueryRow(ctx, selectRevision, account).Scan(&revision)
-	return revision, err
+// A Version identifies the active brands of an account. Two changes can have one revision: after a failover or a restore
+// that lost the first of them. Their times differ.
+type Version struct {
+	Revision  int64 // how often the active brands have changed
+	ChangedAt time.Time
 }
 
-const selectRevision = `SELECT COALESCE((SELECT revision FROM brand_revisions WHERE account_id = $1), 0)`
+// Equal reports whether v and w identify the same brands.
+func (v Version) Equal(w Version) bool {
+	return v.Revision == w.Revision && v.ChangedAt.Equal(w.ChangedAt)
+}
 
-// Revisions returns the brand revisions of accounts, in their order, in one round trip.
-func Revisions(ctx context.Context, tx store.Tx, accounts []store.ID) ([]int64, error) {
-	revisions := make([]int64, len(accounts))
+// ReadVersion returns the version of the active brands of an account, which is zero before its first brand.
+func ReadVersion(ctx context.Context, db store.Querier, account store.ID) (v Version, err error) {
+	return v, v.scan(db.QueryRow(ctx, selectVersion, account))
+}
+
+// ReadVersions returns the versions of accounts, in their order, in one round trip.
+func ReadVersions(ctx context.Context, tx store.Tx, accounts []store.ID) ([]Version, error) {
+	versions := make([]Version, len(accounts))
 	var b pgx.Batch
 	for i, account := range accounts {
-		b.Queue(selectRevision, account).QueryRow(func(row pgx.Row) error { return row.Scan(&revisions[i]) })
+		b.Queue(selectVersion, account).QueryRow(versions[i].scan)
 	}
-	return revisions, tx.SendBatch(ctx, &b).Close()
+	return versions, tx.SendBatch(ctx, &b).Close()
+}
+
+const selectVersion = `SELECT revision, changed_at FROM brand_revisions WHERE account_id = $1`
+
+func (v *Version) scan(row pgx.Row) error {
+	err := row.Scan(&v.Revision, &v.ChangedAt)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return err
 }
 
 // ReadActive returns the active brands of an account, by name and id, and the account's revision.

@@ -78,9 +78,9 @@ func (f *fixture) update(t testing.TB, id store.ID, c brands.Change) (*brands.Br
 
 func (f *fixture) revision(t testing.TB) int64 {
 	t.Helper()
-	r, err := brands.Revision(t.Context(), f.pool, f.account)
+	v, err := brands.ReadVersion(t.Context(), f.pool, f.account)
 	must(t, err)
-	return r
+	return v.Revision
 }
 
 // fill adds brands by SQL, with the numbers after those that the account has.

@@ -62,12 +62,12 @@ func NewCounter(cfg Config) *Counter {
 // Recounted returns how many answers the process has recounted.
 func (c *Counter) Recounted() uint64 { return c.recounted.Load() }
 
-// accountBrands are the active brands of an account at a revision.
+// accountBrands are the active brands of an account at a version.
 type accountBrands struct {
-	revision int64
-	numbers  []int32 // by the index of the matcher's brand
-	own      []bool  // by number
-	matcher  *match.Matcher
+	version brands.Version
+	numbers []int32 // by the index of the matcher's brand
+	own     []bool  // by number
+	matcher *match.Matcher
 
 	mu        sync.Mutex
 	questions map[store.ID][]*match.Question // of runs
@@ -97,13 +97,13 @@ func (c *Counter) Count(ctx context.Context, tx store.Tx, b *pgx.Batch, jobs []J
 		}
 		byRun[k] = append(byRun[k], j)
 	}
-	revisions, err := brands.Revisions(ctx, tx, accounts)
+	versions, err := brands.ReadVersions(ctx, tx, accounts)
 	if err != nil {
 		return err
 	}
 	var rows []chunkRow
 	for k, of := range byRun {
-		brands, err := c.brandsAt(ctx, tx, k.account, revisions[slices.Index(accounts, k.account)])
+		brands, err := c.brandsAt(ctx, tx, k.account, versions[slices.Index(accounts, k.account)])
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (c *Counter) Count(ctx context.Context, tx store.Tx, b *pgx.Batch, jobs []J
 		if err != nil {
 			return err
 		}
-		rows = append(rows, newChunks(k.account, r, brands.revision, c.count(brands, r, of), brands.isOwn, false, false)...)
+		rows = append(rows, newChunks(k.account, r, brands.version.Revision, c.count(brands, r, of), brands.isOwn, false, false)...)
 	}
 	batchChunks(b, rows)
 	return nil
@@ -156,27 +156,28 @@ func (c *Counter) Prepare(jobs []Job) []*Prepared {
 
 // brands returns the active brands of an account.
 func (c *Counter) brands(ctx context.Context, db store.Querier, account store.ID) (*accountBrands, error) {
-	revision, err := brands.Revision(ctx, db, account)
+	version, err := brands.ReadVersion(ctx, db, account)
 	if err != nil {
 		return nil, err
 	}
-	return c.brandsAt(ctx, db, account, revision)
+	return c.brandsAt(ctx, db, account, version)
 }
 
-// brandsAt returns the active brands of an account; revision is its current revision. It reads the brands only if the
-// cached ones have another revision.
-func (c *Counter) brandsAt(ctx context.Context, db store.Querier, account store.ID, revision int64) (*accountBrands, error) {
+// brandsAt returns the active brands of an account; version is their current version. It reads the brands only if the
+// cached ones have another version.
+func (c *Counter) brandsAt(ctx context.Context, db store.Querier, account store.ID, version brands.Version) (*accountBrands, error) {
 	c.mu.Lock()
 	known := c.brandCache[account]
 	c.mu.Unlock()
-	if known != nil && known.revision == revision {
+	if known != nil && known.version.Equal(version) {
 		return known, nil
 	}
 	active, revision, err := brands.ReadActive(ctx, db, account)
 	if err != nil {
 		return nil, err
 	}
-	b := newAccountBrands(active, revision)
+	version.Revision = revision // if it was raised meanwhile, no version equals this one, and the brands are read again
+	b := newAccountBrands(active, version)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.brandCache) >= maxCached {
@@ -311,8 +312,8 @@ func (b *accountBrands) fact(r *countedRun, questions []*match.Question, j *Job)
 	return f
 }
 
-func newAccountBrands(active []brands.Brand, revision int64) *accountBrands {
-	b := &accountBrands{revision: revision, questions: make(map[store.ID][]*match.Question)}
+func newAccountBrands(active []brands.Brand, version brands.Version) *accountBrands {
+	b := &accountBrands{version: version, questions: make(map[store.ID][]*match.Question)}
 	compiled := make([]match.Brand, len(active))
 	for i := range active {
 		of := &active[i]

@@ -1,8 +1,10 @@
 package visibility
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,10 +20,12 @@ import (
 const lateSettlement = "10 minutes"
 
 // Recount recounts the answers of stale chunks, newest run first, and counts those that were stored before facts were
-// kept. Accounts take turns of one step each; an account whose brands change during a long recount joins them. When
-// nothing is left or after the first error, Recount returns how many answers it counted.
+// kept. Accounts take turns of one step each; an account whose brands change during a long recount joins them. An
+// account with an error of its own, such as damaged facts, leaves them; the first such error is returned at the end. When
+// nothing is left or the database is unavailable, Recount returns how many answers it counted.
 func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 	var accounts []store.ID
+	var failed error
 	for looked := (time.Time{}); ; {
 		if now := time.Now(); now.Sub(looked) >= time.Second {
 			found, err := c.accounts(ctx)
@@ -32,17 +36,19 @@ func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 			accounts = append(accounts, slices.DeleteFunc(found, func(a store.ID) bool { return slices.Contains(accounts, a) })...)
 		}
 		if len(accounts) == 0 {
-			return answers, nil
+			return answers, failed
 		}
 		var left []store.ID
 		for _, account := range accounts {
 			n, more, err := c.recountStep(ctx, account)
 			answers += n
 			c.recounted.Add(uint64(n))
-			if err != nil {
+			switch {
+			case err != nil && !store.ConcernsOnePart(err):
 				return answers, err
-			}
-			if more {
+			case err != nil:
+				failed = cmp.Or(failed, fmt.Errorf("account %s: %w", account.Text("acct"), err))
+			case more:
 				left = append(left, account)
 			}
 		}
@@ -78,6 +84,8 @@ const (
 UNION
 SELECT b.account_id FROM brand_revisions b
 WHERE NOT EXISTS (SELECT FROM visibility_recounts c WHERE c.account_id = b.account_id AND c.revision >= b.revision)
+  -- A chunk that was inserted after the recount had ended, when no process looked for it.
+  OR EXISTS (SELECT FROM visibility_facts f WHERE f.account_id = b.account_id AND NOT f.deleted AND f.revision < b.revision)
 UNION
 SELECT l.account_id FROM visibility_backlog l JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id
 WHERE r.finished_at IS NOT NULL`
@@ -91,7 +99,7 @@ func (c *Counter) recountStep(ctx context.Context, account store.ID) (answers in
 		if err != nil {
 			return err
 		}
-		stale, err := lockStale(ctx, tx, account, b.revision)
+		stale, err := lockStale(ctx, tx, account, b.version.Revision)
 		if err != nil {
 			return err
 		}
@@ -101,7 +109,7 @@ func (c *Counter) recountStep(ctx context.Context, account store.ID) (answers in
 				return err
 			}
 			// Stale chunks that another process has locked are recounted there.
-			_, err = tx.Exec(ctx, endRecount, account, b.revision)
+			_, err = tx.Exec(ctx, endRecount, account, b.version.Revision)
 			return err
 		}
 		r, err := c.lockCountedRun(ctx, tx, account, stale.run)
@@ -115,7 +123,7 @@ func (c *Counter) recountStep(ctx context.Context, account store.ID) (answers in
 		}
 		answers = n
 		batch := &stale.delete
-		batchChunks(batch, newChunks(account, r, b.revision, facts, b.isOwn, false, true))
+		batchChunks(batch, newChunks(account, r, b.version.Revision, facts, b.isOwn, false, true))
 		for revision, of := range deleted {
 			batchChunks(batch, newChunks(account, r, revision, of, b.isOwn, true, true))
 		}
@@ -253,7 +261,7 @@ func (c *Counter) backlogStep(ctx context.Context, tx pgx.Tx, account store.ID, 
 		return 0, false, err
 	}
 	var batch pgx.Batch
-	batchChunks(&batch, newChunks(account, r, b.revision, facts, b.isOwn, false, true))
+	batchChunks(&batch, newChunks(account, r, b.version.Revision, facts, b.isOwn, false, true))
 	if last >= r.total {
 		batch.Queue(`DELETE FROM visibility_backlog WHERE account_id = $1 AND run_id = $2`, account, id)
 	} else {

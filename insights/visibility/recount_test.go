@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"aiv/insights/visibility"
 	"aiv/runs/answers"
 	"aiv/runs/jobs"
+	"aiv/store"
 )
 
 // newSettledWorld returns a world with brands, and runs whose jobs are all settled and counted: one of 12 jobs, or random
@@ -167,4 +169,72 @@ func TestBacklogCountsWhatWaits(t *testing.T) {
 	check("with another alias", 7)
 	must(t, recount(t, s.counter))
 	check("recounted", 0)
+}
+
+// TestDamagedFactsDelayNoOtherAccount: facts that cannot be decoded stop the recount of their account only, and the
+// error names it.
+func TestDamagedFactsDelayNoOtherAccount(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.exec(t, insertQuestion)
+	accounts := []store.ID{s.account, s.newAccount(t)}
+	for _, account := range accounts {
+		own := s.createBrand(t, account, brands.Own, "Kovalt")
+		s.simpleRun(t, account, 3)
+		settle(t, s.dispatcher, completedAll(s.claim(t, 3), &answers.Answer{Text: "Kovalt."})...)
+		s.changeBrand(t, account, own.ID, brands.Change{Aliases: []string{"Kovalt CRM"}})
+	}
+	for i, damaged := range accounts {
+		var facts []byte
+		must(t, s.plain.QueryRow(t.Context(), `SELECT facts FROM visibility_facts WHERE account_id = $1`, damaged).Scan(&facts))
+		s.exec(t, `UPDATE visibility_facts SET facts = '\xff' WHERE account_id = $1`, damaged)
+		if err := recount(t, s.counter); err == nil || !strings.Contains(err.Error(), damaged.Text("acct")+": facts are damaged") {
+			t.Errorf("got %v, want damaged facts of %s", err, damaged.Text("acct"))
+		}
+		other := accounts[1-i]
+		if m := s.readMetrics(t, other, &visibility.Query{}); !m.Complete {
+			t.Errorf("the answers of the other account are not recounted: %+v", m.Answers)
+		}
+		s.exec(t, `UPDATE visibility_facts SET facts = $2 WHERE account_id = $1`, damaged, facts)
+		s.exec(t, `UPDATE brand_revisions SET revision = revision + 1`)
+	}
+	must(t, recount(t, s.counter))
+}
+
+// TestStaleChunkAfterTheRecount: a chunk of an older revision that was inserted after the recount had ended is recounted
+// by a process that starts long after the change.
+func TestStaleChunkAfterTheRecount(t *testing.T) {
+	t.Parallel()
+	s, _ := newRunningSite(t, 3)
+	s.createBrand(t, s.account, brands.Own, "Kovalt")
+	settle(t, s.dispatcher, completedAll(s.claim(t, 3), &answers.Answer{Text: "Kovalt."})...)
+	must(t, recount(t, s.counter))
+	s.exec(t, `UPDATE visibility_facts SET revision = revision - 1`)
+	s.exec(t, `UPDATE brand_revisions SET changed_at = changed_at - interval '3 hours'`)
+	if m := s.readMetrics(t, s.account, &visibility.Query{}); m.Answers.Recounting != 3 {
+		t.Fatalf("%+v", m.Answers)
+	}
+	must(t, recount(t, newCounter(s.plain)))
+	if m := s.readMetrics(t, s.account, &visibility.Query{}); !m.Complete || m.Answers.OK != 3 {
+		t.Errorf("complete: %t, %+v", m.Complete, m.Answers)
+	}
+}
+
+// TestLostChange: a process that has counted with a change which a failover lost counts with the next change, although it
+// has the revision of the lost one.
+func TestLostChange(t *testing.T) {
+	t.Parallel()
+	s, _ := newRunningSite(t, 3)
+	own := s.createBrand(t, s.account, brands.Own, "Kovalt")
+	s.changeBrand(t, s.account, own.ID, brands.Change{Aliases: []string{"Lost"}})
+	settle(t, s.dispatcher, completedAll(s.claim(t, 1), &answers.Answer{Text: "Lost."})...)
+	s.exec(t, `UPDATE brands SET aliases = '{}'`)
+	s.exec(t, `UPDATE brand_revisions SET revision = revision - 1`)
+	s.exec(t, `UPDATE visibility_facts SET revision = revision - 1`)
+	s.changeBrand(t, s.account, own.ID, brands.Change{Aliases: []string{"Ostrel"}})
+	settle(t, s.dispatcher, completedAll(s.claim(t, 2), &answers.Answer{Text: "Ostrel."})...)
+	must(t, recount(t, s.counter))
+	if m := s.readMetrics(t, s.account, &visibility.Query{}); m.Rows[0].MentionRate.Count != 2 || m.Answers.OK != 3 {
+		t.Errorf("%d mentions in %+v, want those of the next change, 2", m.Rows[0].MentionRate.Count, m.Answers)
+	}
 }

@@ -118,7 +118,7 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.account, k.run)
 				say("job %d has facts twice", f.Ordinal)
 			}
 			seen[f.Ordinal] = true
-			if row.deleted {
+			if row.deleted && f.Status == OK { // a chunk without ok answers that are stored is marked as a whole
 				deleted = append(deleted, f.Ordinal)
 			}
 			for _, b := range f.Brands {
@@ -216,7 +216,7 @@ SELECT facts FROM visibility_facts WHERE account_id = $1 AND run_id = $2 AND fir
 			return nil
 		})
 		if err != nil {
-			return err
+			return fmt.Errorf("account %s run %s: %w", k.Account.UUID(), k.Run.UUID(), err)
 		}
 	}
 	return nil

@@ -1,7 +1,10 @@
 package jobs_test
 
 import (
+	"context"
+	"crypto/md5"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -112,6 +115,18 @@ INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started
 		t.Errorf("%d answers were deleted beside a locked one, %v", n, err)
 	}
 	must(t, session.Rollback(t.Context()))
+	damaged := store.ID(md5.Sum([]byte("9")))
+	s.exec(t, `UPDATE job_results SET answer = '{}'`)
+	s.exec(t, `UPDATE measurement_runs SET answers_deleted = false`)
+	n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour, func(_ context.Context, _ store.Tx, _, run store.ID, _ []int32) error {
+		if run == damaged {
+			return errors.New("damaged")
+		}
+		return nil
+	})
+	if n != runs-1 || fmt.Sprint(err) != damaged.Text("run")+": damaged" {
+		t.Errorf("%d answers were deleted beside a damaged run, %v", n, err)
+	}
 	if n, err := jobs.Purge(t.Context(), s.pool, 24*time.Hour, nil); n != 1 || err != nil {
 		t.Errorf("%d answers were deleted at last, %v", n, err)
 	}

@@ -1,7 +1,9 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,10 +14,11 @@ import (
 
 // purgeAnswers deletes the answers of jobs that finished before a time, and returns how many. It reads the runs that
 // started before that time and may still have answers, because an index of answers by age would have to be written with
-// each job. If rows of a run stay locked, it goes on with the next run, and returns the error at the end.
+// each job. After an error of one run, such as a lock that lasts, it goes on with the next run, and returns the first such
+// error at the end.
 func purgeAnswers(ctx context.Context, pool *pgxpool.Pool, before time.Time, deleted DeletedAnswers) (answers int64, err error) {
 	var last answeredRun
-	var locked error
+	var failed error
 	for {
 		rows, err := pool.Query(ctx, answeredRuns, before, last.Started, last.Account, last.ID, answeredRunsStep)
 		if err != nil {
@@ -29,14 +32,14 @@ func purgeAnswers(ctx context.Context, pool *pgxpool.Pool, before time.Time, del
 			n, err := purgeAnswersOf(ctx, pool, last, before, deleted)
 			answers += n
 			switch {
-			case store.IsLockTimeout(err):
-				locked = err
-			case err != nil:
+			case err != nil && !store.ConcernsOnePart(err):
 				return answers, err
+			case err != nil:
+				failed = cmp.Or(failed, fmt.Errorf("%s: %w", last.ID.Text("run"), err))
 			}
 		}
 		if len(step) < answeredRunsStep {
-			return answers, locked
+			return answers, failed
 		}
 	}
 }
