@@ -3,6 +3,8 @@ package demo
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/template"
 )
 
@@ -17,6 +19,10 @@ type Service struct {
 	Data    string // the folder of the private PostgreSQL
 
 	Leave []string // providers whose jobs the sample worker leaves
+
+	// set by WriteText
+	Model    string // of the run that the text creates
+	Answered bool   // by the sample worker
 }
 
 // engineOf returns the engine of aiv work that asks the models of a provider of the sample catalog.
@@ -27,8 +33,23 @@ func engineOf(provider string) string {
 	return provider
 }
 
+// sampleModels are models for the run that the text creates: the first one whose jobs the sample worker answers.
+var sampleModels = []string{"openai/gpt-5-search", "anthropic/claude-sonnet-5-5", "google/gemini-2.5-pro", "perplexity/sonar-pro", "xai/grok-4.7"}
+
+// sampleModel returns the model of sampleModels if the sample worker leaves some providers, and whether it answers. If
+// it leaves all of them, the model is one that an engine answers.
+func sampleModel(leave []string) (model string, answered bool) {
+	for _, model := range sampleModels {
+		if provider, _, _ := strings.Cut(model, "/"); !slices.Contains(leave, provider) {
+			return model, true
+		}
+	}
+	return "openai/gpt-6-sol", false
+}
+
 // WriteText writes how to use the running demonstration: addresses, the key, and commands to paste.
 func WriteText(w io.Writer, s Service) error {
+	s.Model, s.Answered = sampleModel(s.Leave)
 	if err := text.Execute(w, s); err != nil {
 		return fmt.Errorf("write the instructions: %w", err)
 	}
@@ -73,15 +94,16 @@ Paste these into another terminal{{with .Folder}}, in {{.}}{{end}}:
   NEW=$(date +%s)
   ask() { curl -si "$BASE" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -H "Idempotency-Key: $1" \
     -d '{"path":"/v1/runs","method":"POST","body":{"model_ids":["'$2'"],"question_ids":["it-running-shoes","it-espresso-machine"],"repetitions":3,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}}'; }
-  RUN=$(ask first-$NEW openai/gpt-5-search | tee /dev/stderr | grep -o 'run_[0-9a-z]\{26\}' | head -n 1)
+  RUN=$(ask first-$NEW {{.Model}} | tee /dev/stderr | grep -o 'run_[0-9a-z]\{26\}' | head -n 1)
 
-  # five seconds later: the run is completed; its results are sample answers
-  sleep 5
+{{if .Answered}}  # five seconds later: the run is completed; its results are sample answers
+{{else}}  # the run waits for the workers that you start below
+{{end}}  sleep 5
   curl -s "$BASE?path=/v1/runs/$RUN" -H "Authorization: Bearer $KEY"
   curl -s "$BASE?path=/v1/runs/$RUN/results&limit=2" -H "Authorization: Bearer $KEY"
 
   # the same request again: returns the same run, with Idempotent-Replayed: true
-  ask first-$NEW openai/gpt-5-search
+  ask first-$NEW {{.Model}}
 
   # read the sample data: runs, models, recommendations, alerts of severity high or worse
   curl -s "$BASE?path=/v1/runs&status=completed&limit=5" -H "Authorization: Bearer $KEY"
@@ -98,7 +120,7 @@ id=$(sed 's/.*"question":{"id":"\([^"]*\)".*/\1/') at=$(date -u +%FT%TZ)
 printf '{"text":"A sample answer to %s by a shell script. It recommends **Alderway** and *Fernmark*.","citations":[{"url":"https://example.org/%s","title":null}],"search_queries":[],"model_version":null,"answered_at":"%s"}' $id $id $at
 END
 echo {{.Token}} >worker.token
-{{.Program}} work -url {{.Workers}} -token-file worker.token -parallel 4 -- sh answer.sh
+{{.Program}} work -url {{.Workers}} -token-file worker.token -provider mistral -parallel 4 -- sh answer.sh
 
 It answers the waiting jobs of mistral. Create another run in the second terminal: ask second-$NEW mistral/le-chat
 
@@ -117,7 +139,7 @@ Receive webhooks in the second terminal: register a URL, start a receiver with i
 curl -s "$BASE/v1/webhooks" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
   -d '{"url":"http://127.0.0.1:8090/'$(date +%s)'","events":["*"]}' | grep -o 'whsec_[^"]*' >webhook.secret
 {{.Program}} webhooks listen -addr 127.0.0.1:8090 -secret-file webhook.secret &
-ask hooked-$NEW openai/gpt-5-search
+ask hooked-$NEW {{.Model}}
 
 The receiver prints the event run.completed when the run is completed. Stop it with: kill %%
 
