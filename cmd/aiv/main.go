@@ -9,6 +9,7 @@ package main
 import (
 	"context"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"regexp"
@@ -22,6 +23,8 @@ import (
 
 func main() {
 	service.DisableCoreDumps()
+	// net/http writes to package log what a server sends out of turn: it may be a key, a question or a customer's text.
+	log.SetOutput(io.Discard)
 	private.RunSupervisorIfRequested()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends a program that ignores the first

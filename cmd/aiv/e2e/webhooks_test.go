@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -85,6 +86,44 @@ func TestWebhooksListen(t *testing.T) {
 	}
 	if w := cli[webhook](t, url, "webhooks", "enable", id); w.DisabledReason != "" {
 		t.Errorf("enabled: %+v", w)
+	}
+}
+
+// TestNothingOutOfTurnIsLogged: what a receiver sends after its response is not in the log, which has JSON lines only.
+func TestNothingOutOfTurnIsLogged(t *testing.T) {
+	t.Parallel()
+	url, _, _, key := databaseOfCustomer(t, 1000)
+	serve := startServe(t, url, "-webhook-allow-private")
+	dispatch := startDispatch(t, url, "-webhook-allow-private")
+	receiver, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer receiver.Close()
+	ended := make(chan error, 1)
+	go func() {
+		conn, err := receiver.Accept()
+		if err != nil {
+			ended <- err
+			return
+		}
+		defer conn.Close()
+		request, err := http.ReadRequest(bufio.NewReader(conn))
+		if err == nil {
+			_, err = io.Copy(io.Discard, request.Body)
+		}
+		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nOUT OF TURN")
+		io.Copy(io.Discard, conn) // until the client, which has read that, closes the connection
+		ended <- err
+	}()
+	id, _ := newWebhook(t, serve, key.Key, "http://"+receiver.Addr().String())
+	if a, err := serve.do(t.Context(), "POST", "/v1/webhooks/"+id+"/test", key.Key, "", "{}"); err != nil || a.status != http.StatusAccepted {
+		t.Fatalf("a test: %d %s, %v", a.status, a.body, err)
+	}
+	must(t, awaitEnd(t, "the connection", ended))
+	must(t, dispatch.stop())
+	for line := range strings.Lines(dispatch.log.String()) {
+		if !json.Valid([]byte(line)) || strings.Contains(line, "OUT OF TURN") {
+			t.Errorf("the log has the line %q", line)
+		}
 	}
 }
 

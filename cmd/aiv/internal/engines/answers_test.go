@@ -268,7 +268,7 @@ func TestTextCitationsAndCost(t *testing.T) {
 			answered("A", `{"url":"https://c.example/","title":null},{"url":"https://a.example/","title":null}`, "", "true", "false", usage+"0}")},
 
 		{"parts", "chat", ofChat(`{"message":{"content":[{"type":"text","text":"A"},{"type":"image"},{"type":"text","text":"B"}]}}`), answered("AB", "", "", "null", "false", usage+"null}")},
-		{"thought", "chat", ofChat(`{"message":{"content":"\n<think>x</think>\n\nA <think>y</think>"}}`), answered("A <think>y</think>", "", "", "null", "false", usage+"null}")},
+		{"thought", "chat", ofChat(`{"message":{"content":"\n<think>x</think>\n\nA <think>y</think>\n"}}`), answered("A <think>y</think>\n", "", "", "null", "false", usage+"null}")},
 		{"thought without an end", "chat", ofChat(`{"message":{"content":"<think>A"}}`), answered("<think>A", "", "", "null", "false", usage+"null}")},
 		{"listed pages that are named", "chat", `{"citations":["https://a.example/","https://b.example/",7],"search_results":[{"url":"https://b.example/","title":"B"}],` + ofChat(`{"message":{"content":"[2] [0] [4] [1] [2] [3]"}}`)[1:],
 			answered("[2] [0] [4] [1] [2] [3]", `{"url":"https://b.example/","title":"B"},{"url":"https://a.example/","title":null}`, "", "true", "false", usage+"null}")},

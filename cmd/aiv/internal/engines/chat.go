@@ -81,11 +81,13 @@ func chatText(content value) string {
 	return text.String()
 }
 
+const whiteSpace = " \t\r\n"
+
 // withoutThought removes what a reasoning model puts before its answer.
 func withoutThought(text string) string {
-	if rest, ok := strings.CutPrefix(strings.TrimSpace(text), "<think>"); ok {
+	if rest, ok := strings.CutPrefix(strings.TrimLeft(text, whiteSpace), "<think>"); ok {
 		if _, answer, ok := strings.Cut(rest, "</think>"); ok {
-			return strings.TrimLeft(answer, " \t\r\n")
+			return strings.TrimLeft(answer, whiteSpace)
 		}
 	}
 	return text

@@ -43,6 +43,7 @@ func (x *Executor) newRequest(ctx context.Context, p *prompt, key string) (*http
 	if err != nil {
 		return nil, nil, err
 	}
+	r.GetBody = nil // over HTTP/2 the transport would repeat a request that a server refuses, again and again
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("User-Agent", userAgent)

@@ -3,6 +3,7 @@ package engines
 import (
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -122,14 +123,50 @@ func TestFailedConnectionIsTriedTwice(t *testing.T) {
 	}
 	refused := "http://" + l.Addr().String()
 	l.Close()
-	tls := httptest.NewTLSServer(enginestest.Answer(200, "{}"))
-	defer tls.Close()
-	tls.Config.ErrorLog = nil
-	for _, url := range []string{refused, tls.URL, "http://host.invalid"} {
+	secure := httptest.NewTLSServer(enginestest.Answer(200, "{}"))
+	defer secure.Close()
+	secure.Config.ErrorLog = nil
+	for _, url := range []string{refused, secure.URL, "http://host.invalid"} {
 		got, attrs := outcome(t, newTest(t, "chat", url), testJob("m", false))
 		if !strings.Contains(got, `"provider_unreachable","message":"The API could not be reached."`) || attrs["requests"] != 2 || attrs["status"] != nil || attrs["detail"] == nil {
 			t.Errorf("%s: %s, %v", url, got, attrs)
 		}
+	}
+}
+
+// TestRefusedHTTP2RequestIsTriedTwice: a server that ends each HTTP/2 connection before it processes a request gets two
+// requests, and not as many as the time allows.
+func TestRefusedHTTP2RequestIsTriedTwice(t *testing.T) {
+	t.Parallel()
+	secure := httptest.NewTLSServer(nil)
+	defer secure.Close()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: secure.TLS.Certificates, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var connections atomic.Int32
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			connections.Add(1)
+			go func() {
+				defer c.Close()
+				// RFC 9113: the preface and SETTINGS of the client; SETTINGS; GOAWAY with the last stream 0 and no error.
+				io.ReadFull(c, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")+9))
+				io.WriteString(c, "\x00\x00\x00\x04\x00\x00\x00\x00\x00"+"\x00\x00\x08\x07\x00\x00\x00\x00\x00"+strings.Repeat("\x00", 8))
+				io.Copy(io.Discard, c)
+			}()
+		}
+	}()
+	x := newTest(t, "chat", "https://"+l.Addr().String(), func(c *Config) { c.Timeout = 10 * time.Second })
+	x.transport.(*http.Transport).TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig
+	got, attrs := outcome(t, x, testJob("m", false))
+	if !strings.Contains(got, `"code":"provider_unreachable"`) || attrs["requests"] != 2 || connections.Load() != 2 {
+		t.Errorf("%d connections, %s, %v", connections.Load(), got, attrs)
 	}
 }
 
