@@ -1,6 +1,7 @@
 package insights_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/insights"
@@ -234,3 +236,41 @@ SELECT COALESCE((SELECT json_agg(r ORDER BY id) FROM recommendations r), '[]'),
 		Scan(&s.Recommendations, &s.Alerts, &s.Audit))
 	return s
 }
+
+// TestImportLocksAfterCopying: while an import sends its lines, which takes as long as its client takes, evaluations and
+// other writers of alerts do not wait for it.
+func TestImportLocksAfterCopying(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t)
+	c := newCustomer(t, pool)
+	copied := 0
+	traced := storetest.WithTracer(t, pool, &copyTracer{start: func() {
+		copied++
+		n := 0
+		must(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE relation = ANY ('{recommendations,alerts}'::regclass[])
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND mode = 'ShareRowExclusiveLock'`).Scan(&n))
+		if n > 0 {
+			t.Errorf("the import has %d locks while it copies lines", n)
+		}
+	}})
+	must(t, newImport(t, traced)(c.recommendation(), c.alert()))
+	if copied != 2 {
+		t.Errorf("copied %d times, want 2", copied)
+	}
+}
+
+// A copyTracer calls start before a COPY.
+type copyTracer struct{ start func() }
+
+func (c *copyTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+func (c *copyTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (c *copyTracer) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
+	c.start()
+	return ctx
+}
+
+func (c *copyTracer) TraceCopyFromEnd(context.Context, *pgx.Conn, pgx.TraceCopyFromEndData) {}

@@ -54,13 +54,10 @@ func (t *Table) Len() int { return len(t.rows) }
 
 // Merge runs the checks and then merge, a statement that writes rows of the temporary table and returns a row for each:
 // Citus also counts the rows that an upsert leaves unchanged. Merge returns the number of rows that were added or
-// changed.
+// changed. [Table.Copy] has made the temporary table.
 func (t *Table) Merge(ctx context.Context, tx pgx.Tx, merge string) (int64, error) {
 	if len(t.rows) == 0 {
 		return 0, nil
-	}
-	if err := t.copy(ctx, tx); err != nil {
-		return 0, fmt.Errorf("copying %s: %w", t.Name, err)
 	}
 	for _, c := range t.Checks {
 		rows, err := tx.Query(ctx, c.Query, store.OnCitus(c.CitusTables+c.Query))
@@ -77,6 +74,18 @@ func (t *Table) Merge(ctx context.Context, tx pgx.Tx, merge string) (int64, erro
 	}
 	tag, err := tx.Exec(ctx, merge)
 	return tag.RowsAffected(), err
+}
+
+// Copy copies the rows to the temporary table of the transaction. It takes as long as the client takes to send them, so
+// a transaction that locks rows or tables calls it first.
+func (t *Table) Copy(ctx context.Context, tx pgx.Tx) error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	if err := t.copy(ctx, tx); err != nil {
+		return fmt.Errorf("copying %s: %w", t.Name, err)
+	}
+	return nil
 }
 
 func (t *Table) copy(ctx context.Context, tx pgx.Tx) error {
