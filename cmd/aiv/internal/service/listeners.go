@@ -29,14 +29,14 @@ func (o *Options) ListenOrTake(ctx context.Context, getenv func(string) string) 
 	if err != nil {
 		return Listeners{}, err
 	}
-	return o.complete(Listeners{public, admin}, func(addr string) (net.Listener, error) { return Listen(ctx, addr) })
+	return o.complete(Listeners{public, admin}, func(addr string, _ bool) (net.Listener, error) { return Listen(ctx, addr) })
 }
 
 // ListenOnFreePorts opens the listeners, each on a free port if its address is the default and in use.
 func (o *Options) ListenOnFreePorts(ctx context.Context) (Listeners, error) {
-	return o.complete(Listeners{}, func(addr string) (net.Listener, error) {
+	return o.complete(Listeners{}, func(addr string, mayMove bool) (net.Listener, error) {
 		l, err := Listen(ctx, addr)
-		if errors.Is(err, syscall.EADDRINUSE) && (addr == o.defaults.Addr || addr == o.defaults.AdminAddr) {
+		if errors.Is(err, syscall.EADDRINUSE) && mayMove {
 			return Listen(ctx, "127.0.0.1:0")
 		}
 		return l, err
@@ -44,15 +44,16 @@ func (o *Options) ListenOnFreePorts(ctx context.Context) (Listeners, error) {
 }
 
 // complete opens the listeners that l lacks.
-func (o *Options) complete(l Listeners, open func(addr string) (net.Listener, error)) (Listeners, error) {
+func (o *Options) complete(l Listeners, open func(addr string, mayMove bool) (net.Listener, error)) (Listeners, error) {
 	for _, missing := range []struct {
 		l          *net.Listener
 		flag, addr string
-	}{{&l.Main, o.addrFlag, o.addr}, {&l.Admin, adminAddrFlag, o.adminAddr}} {
+		mayMove    bool
+	}{{&l.Main, o.addrFlag, o.addr, o.mayMove.addr}, {&l.Admin, adminAddrFlag, o.adminAddr, o.mayMove.adminAddr}} {
 		if *missing.l != nil {
 			continue
 		}
-		opened, err := open(missing.addr)
+		opened, err := open(missing.addr, missing.mayMove)
 		if err != nil {
 			l.Close()
 			return Listeners{}, fmt.Errorf("%s: %w", missing.flag, err)

@@ -34,6 +34,7 @@ func TestListenOnFreePorts(t *testing.T) {
 	free.Close()
 
 	o := Options{addr: addr, adminAddr: taken.Addr().String(), defaults: defaults{Addr: addr, AdminAddr: taken.Addr().String()}}
+	o.mayMove.addr, o.mayMove.adminAddr = true, true
 	l, err := o.ListenOnFreePorts(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +44,7 @@ func TestListenOnFreePorts(t *testing.T) {
 		t.Errorf("the main address moved from %s to %s", addr, got)
 	}
 
-	given := Options{addr: "127.0.0.1:0", adminAddr: taken.Addr().String(), defaults: defaults{Addr: addr, AdminAddr: "127.0.0.1:9090"}}
+	given := Options{addr: "127.0.0.1:0", adminAddr: taken.Addr().String(), defaults: defaults{Addr: addr, AdminAddr: taken.Addr().String()}}
 	if l, err := given.ListenOnFreePorts(t.Context()); err == nil {
 		l.Close()
 		t.Error("an address that was given and is in use was replaced")

@@ -16,6 +16,7 @@ import (
 // Options are the options that all services have.
 type Options struct {
 	addr, adminAddr string
+	mayMove         struct{ addr, adminAddr bool } // to a free port, because nobody chose the address
 	tlsCert, tlsKey string
 	maxConns        int // to the database
 	maxConnections  int // of clients; 0: as descriptors allow
@@ -62,8 +63,9 @@ func (o *Options) flags(c *cli.Call, d defaults, minConns int) func() error {
 	c.DurationFlag(&o.drain, "drain", 30*time.Second, "the `DURATION` that requests in progress may take to end after SIGTERM")
 	o.webhooks.flags(c)
 	return func() error {
-		o.addr = cmp.Or(o.addr, c.Getenv(d.AddrVariable), d.Addr)
-		o.adminAddr = cmp.Or(o.adminAddr, c.Getenv("AIV_ADMIN_ADDR"), d.AdminAddr)
+		o.addr, o.adminAddr = cmp.Or(o.addr, c.Getenv(d.AddrVariable)), cmp.Or(o.adminAddr, c.Getenv("AIV_ADMIN_ADDR"))
+		o.mayMove.addr, o.mayMove.adminAddr = o.addr == "", o.adminAddr == ""
+		o.addr, o.adminAddr = cmp.Or(o.addr, d.Addr), cmp.Or(o.adminAddr, d.AdminAddr)
 		o.tlsCert = cmp.Or(o.tlsCert, c.Getenv("AIV_TLS_CERT"))
 		o.tlsKey = cmp.Or(o.tlsKey, c.Getenv("AIV_TLS_KEY"))
 		switch {
