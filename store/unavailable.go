@@ -126,6 +126,15 @@ func IsUnavailable(err error) bool {
 // the database as a whole, or only to a lock or to one server of a cluster.
 func ConcernsOnePart(err error) bool { return !IsUnavailable(err) || MayConcernOneRow(err) }
 
+// IsUncertain reports whether the connection was lost while a statement was executed: it is not known whether a
+// transaction was committed.
+func IsUncertain(err error) bool {
+	_, rejected := errors.AsType[*pgconn.PgError](err)
+	_, notConnected := errors.AsType[*pgconn.ConnectError](err)
+	return err != nil && !rejected && !notConnected && IsUnavailable(err) && !errors.Is(err, ErrContended) &&
+		!errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
+}
+
 // MayConcernOneRow reports whether err may be due to a part of a batch: PostgreSQL rejected a value, waited for a lock,
 // or ended one of several transactions that waited for each other, or Citus lost the server of an account. Only the
 // last leaves open whether the batch took effect.

@@ -11,6 +11,7 @@ import (
 
 	"aiv/catalog"
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/store"
 )
 
 // catalogGroup returns the commands of aiv catalog.
@@ -89,6 +90,9 @@ func (c *call) importFile(ctx context.Context, read func(pool *pgxpool.Pool, act
 func notImported(err error) error {
 	if lines := strings.Split(err.Error(), "\n"); len(lines) > 1 {
 		return fmt.Errorf("nothing was imported:\n  %s", strings.Join(lines, "\n  "))
+	}
+	if store.IsUncertain(err) {
+		return err
 	}
 	return fmt.Errorf("nothing was imported: %w", err)
 }

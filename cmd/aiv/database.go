@@ -54,7 +54,16 @@ func (c *call) withNewDatabase(ctx context.Context, f func(*pgxpool.Pool) error)
 		return err
 	}
 	defer closeDatabase()
-	return denied(f(pool), "run the command as the owner of the tables")
+	return uncertain(denied(f(pool), "run the command as the owner of the tables"))
+}
+
+// uncertain adds to the error of a lost connection how to find out whether a change was made.
+func uncertain(err error) error {
+	if store.IsUncertain(err) {
+		return fmt.Errorf("the connection to the database was lost: %w; "+
+			"if the command makes a change, it may have been made: see aiv audit list before you repeat it", err)
+	}
+	return err
 }
 
 // denied adds to an error what to do if the role of the session lacks a privilege.

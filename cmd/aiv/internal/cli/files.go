@@ -14,7 +14,11 @@ import (
 // Input opens a file that a command reads. "-" is stdin; a read of it ends when ctx ends.
 func (c *Call) Input(ctx context.Context, name string) (io.ReadCloser, error) {
 	if name != "-" {
-		return os.Open(name)
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		return &interruptible{file, ctx}, nil
 	}
 	r, w := io.Pipe()
 	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
@@ -23,6 +27,20 @@ func (c *Call) Input(ctx context.Context, name string) (io.ReadCloser, error) {
 		w.CloseWithError(err)
 	}()
 	return r, nil
+}
+
+// An interruptible file is not read any more when its context has ended.
+type interruptible struct {
+	*os.File
+	ctx context.Context
+}
+
+// Read implements io.Reader.
+func (f *interruptible) Read(b []byte) (int, error) {
+	if err := f.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return f.File.Read(b)
 }
 
 // ReplaceFile creates or replaces a file with what write writes, completely or not at all. A file that is not regular,
