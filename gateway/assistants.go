@@ -44,7 +44,7 @@ func (g *Gateway) assist(x *exchange, r *http.Request) error {
 		x.write(http.StatusBadRequest, "application/json", mcp.NotJSON(p.Detail))
 		return nil
 	}
-	response := g.assistants.Answer(&v, &mcp.Client{
+	response := g.assistants.Respond(&v, &mcp.Client{
 		Header: r.Header, Offers: x.mayCall,
 		Call: func(t *mcp.Tool, a mcp.Arguments) mcp.Result { return g.callTool(x, r, t, a) },
 	})

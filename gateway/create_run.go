@@ -61,7 +61,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	}
 	defer g.writes.release(account, 1)
 	result, err := g.cfg.Runs.Create(ctx, &runs.CreateRequest{
-		Proposal: proposal, Operation: idempotency.Operation{Kind: x.route.method, Name: x.route.path}, Key: key, Answer: EncodeRunCreated,
+		Proposal: proposal, Operation: idempotency.Operation{Method: x.route.method, Route: x.route.path}, Key: key, Response: EncodeRunCreated,
 	})
 	if refusal, ok := errors.AsType[*runs.Refusal](err); ok {
 		return refused(refusal, at)
@@ -73,7 +73,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	if result.Replayed {
 		x.set("Idempotent-Replayed", "true")
 	}
-	x.write(http.StatusAccepted, "application/json", result.Answer)
+	x.write(http.StatusAccepted, "application/json", result.Response)
 	return nil
 }
 

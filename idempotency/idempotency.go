@@ -27,10 +27,10 @@ type Scope struct {
 	Operation
 }
 
-// An Operation is what a key makes happen once. For a route of the API, Kind is its method and Name its path. Other
-// operations have a method and a path that are not a route, so that their keys cannot equal a client's: a schedule has
-// POST, /v1/schedules/ID, and its due times as keys. Kind and Name are stored as method and route.
-type Operation struct{ Kind, Name string }
+// An Operation is what a key makes happen once: a method and a route of the API. Other operations have a method and a
+// path that are not a route, so that their keys cannot equal a client's: a schedule has POST and /v1/schedules/ID, and
+// its due times as keys.
+type Operation struct{ Method, Route string }
 
 // Hash is the SHA-256 of a decoded request. Two requests are the same if their hashes are equal.
 type Hash [sha256.Size]byte
@@ -50,14 +50,14 @@ func HashOf(fields ...string) Hash {
 type Record struct {
 	RequestHash Hash
 	RunID       store.ID
-	Answer      []byte // the body of the first response, byte for byte
+	Response    []byte // the body of the first response, byte for byte
 }
 
 // Load returns what the key produced, or nil if it is not recorded.
 func Load(ctx context.Context, db store.Querier, s Scope, key string) (*Record, error) {
 	var r Record
 	var hash []byte
-	err := db.QueryRow(ctx, load, s.AccountID, s.Kind, s.Name, key).Scan(&hash, &r.RunID, &r.Answer)
+	err := db.QueryRow(ctx, load, s.AccountID, s.Method, s.Route, key).Scan(&hash, &r.RunID, &r.Response)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -100,8 +100,8 @@ func TestLoadFindsTheRecord(t *testing.T) {
 	t.Parallel()
 	m := newMemory(t)
 	m.remember(t, "Key", "0")
-	own := idempotency.Scope{AccountID: m.account, Operation: idempotency.Operation{Kind: "POST", Name: "/v1/runs"}}
-	want := &idempotency.Record{RunID: m.run, Answer: []byte("{\"k\":\t\"\x00\xff\"}\n")}
+	own := idempotency.Scope{AccountID: m.account, Operation: idempotency.Operation{Method: "POST", Route: "/v1/runs"}}
+	want := &idempotency.Record{RunID: m.run, Response: []byte("{\"k\":\t\"\x00\xff\"}\n")}
 	hex.Decode(want.RequestHash[:], []byte("2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"))
 	for _, test := range []struct {
 		name  string
@@ -112,9 +112,9 @@ func TestLoadFindsTheRecord(t *testing.T) {
 		{"the recorded key", own, "Key", want},
 		{"another key", own, "Ke", nil},
 		{"another case", own, "key", nil},
-		{"another account", idempotency.Scope{AccountID: m.account2, Operation: idempotency.Operation{Kind: "POST", Name: "/v1/runs"}}, "Key", nil},
-		{"another method", idempotency.Scope{AccountID: m.account, Operation: idempotency.Operation{Kind: "PUT", Name: "/v1/runs"}}, "Key", nil},
-		{"another route", idempotency.Scope{AccountID: m.account, Operation: idempotency.Operation{Kind: "POST", Name: "/v1/run"}}, "Key", nil},
+		{"another account", idempotency.Scope{AccountID: m.account2, Operation: idempotency.Operation{Method: "POST", Route: "/v1/runs"}}, "Key", nil},
+		{"another method", idempotency.Scope{AccountID: m.account, Operation: idempotency.Operation{Method: "PUT", Route: "/v1/runs"}}, "Key", nil},
+		{"another route", idempotency.Scope{AccountID: m.account, Operation: idempotency.Operation{Method: "POST", Route: "/v1/run"}}, "Key", nil},
 	} {
 		got, err := idempotency.Load(t.Context(), m.pool, test.scope, test.key)
 		if err != nil {

@@ -15,8 +15,8 @@ type CreateRequest struct {
 	Operation idempotency.Operation // of the key
 	Key       string
 
-	// Answer encodes the response for a run. It is stored with the key and returned by replays, byte for byte.
-	Answer func(*Run) []byte
+	// Response encodes the response for a run. It is stored with the key and returned by replays, byte for byte.
+	Response func(*Run) []byte
 }
 
 // scope is the scope of the request's key.
@@ -27,7 +27,7 @@ func (q *CreateRequest) scope() idempotency.Scope {
 // A CreateResult is the response for the run that was written, or for the one that the key produced before.
 type CreateResult struct {
 	RunID    store.ID
-	Answer   []byte
+	Response []byte
 	Replayed bool
 }
 
@@ -99,7 +99,7 @@ func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) 
 	case err != nil || !result.written:
 		return nil, err
 	}
-	return &CreateResult{RunID: run.ID, Answer: w.answer}, nil
+	return &CreateResult{RunID: run.ID, Response: w.response}, nil
 }
 
 func (r *Runs) newPending(q *CreateRequest, methodology string) *pending {
@@ -110,7 +110,7 @@ func (r *Runs) newPending(q *CreateRequest, methodology string) *pending {
 		ModelIDs: p.ModelIDs, QuestionIDs: p.QuestionIDs, Repetitions: int(p.Repetitions),
 		Locale: p.Locale, Country: p.Country, Language: p.Language, TotalJobs: int(p.TotalJobs()),
 	}
-	return &pending{request: q, run: run, hash: p.hash(), answer: q.Answer(run)}
+	return &pending{request: q, run: run, hash: p.hash(), response: q.Response(run)}
 }
 
 func (q *CreateRequest) replay(ctx context.Context, db store.Querier) (*CreateResult, error) {
@@ -123,5 +123,5 @@ func (q *CreateRequest) replay(ctx context.Context, db store.Querier) (*CreateRe
 	case record.RequestHash != q.Proposal.hash():
 		return nil, ErrKeyReused
 	}
-	return &CreateResult{RunID: record.RunID, Answer: record.Answer, Replayed: true}, nil
+	return &CreateResult{RunID: record.RunID, Response: record.Response, Replayed: true}, nil
 }

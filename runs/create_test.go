@@ -25,10 +25,10 @@ func TestCreateWrites(t *testing.T) {
 	o.Proposal.Locale, o.Proposal.Country, o.Proposal.Language = "de-AT", "CH", "fr"
 	var encoded *runs.Run
 	answer := []byte("{\"answer\":\t\x00\xff}\n")
-	o.Answer = func(r *runs.Run) []byte { encoded = r; return answer }
+	o.Response = func(r *runs.Run) []byte { encoded = r; return answer }
 	result := create(t, s.process(t, "", always), o)
 	s.wantRuns(t, 1)
-	equal(t, &runs.CreateResult{RunID: encoded.ID, Answer: answer}, result, "the result")
+	equal(t, &runs.CreateResult{RunID: encoded.ID, Response: answer}, result, "the result")
 	want := &runs.Run{
 		ID: result.RunID, AccountID: s.credential.AccountID, CredentialID: s.credential.ID, Status: "queued", MeasurementType: "grounded",
 		MethodologyVersion: "AIVM-1.0", ModelIDs: []string{"model-0", "model-1"}, QuestionIDs: strange, Repetitions: 2,
@@ -103,7 +103,7 @@ func TestKeyReused(t *testing.T) {
 	s.wantRuns(t, 1)
 
 	route, method := s.request("key", 2, 2, 1), s.request("key", 2, 2, 1)
-	route.Operation.Name, method.Operation.Kind = "/v1/other", "PUT"
+	route.Operation.Route, method.Operation.Method = "/v1/other", "PUT"
 	for i, o := range []*runs.CreateRequest{
 		s.request("Key", 2, 2, 1), s.requestOf(s.customer(t), "key", 2, 2, 1), route, method,
 	} {
@@ -161,7 +161,7 @@ func TestConcurrentDuplicates(t *testing.T) {
 				made++
 			}
 			run := duplicates[0].result.RunID
-			want := &runs.CreateResult{RunID: run, Answer: []byte(run.Text("run") + " queued"), Replayed: got.Replayed}
+			want := &runs.CreateResult{RunID: run, Response: []byte(run.Text("run") + " queued"), Replayed: got.Replayed}
 			equal(t, want, got, "duplicate")
 		}
 		equal(t, 1, made, "duplicates created the run")

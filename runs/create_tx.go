@@ -40,7 +40,7 @@ func (r *Runs) CreateTx(ctx context.Context, tx pgx.Tx, q *CreateRequest, method
 		case results[0].quota != nil:
 			return nil, results[0].quota
 		case results[0].written:
-			return &CreateResult{RunID: w.run.ID, Answer: w.answer}, nil
+			return &CreateResult{RunID: w.run.ID, Response: w.response}, nil
 		}
 		if result, err := q.replay(ctx, tx); result != nil || err != nil {
 			return result, err

@@ -19,7 +19,7 @@ func TestCreateTx(t *testing.T) {
 	back := errors.New("back")
 	due := func(quota *int64, key string, models, questions int, end error) (result *runs.CreateResult, err error) {
 		q := s.request(key, models, questions, 1)
-		q.Operation = idempotency.Operation{Kind: "schedule", Name: "weekly"}
+		q.Operation = idempotency.Operation{Method: "schedule", Route: "weekly"}
 		q.Proposal.Orderer.JobsPerMonth = quota
 		methodology, err := r.Check(t.Context(), q.Proposal)
 		must(t, err)
@@ -48,7 +48,7 @@ func TestCreateTx(t *testing.T) {
 	want := 0
 	for name, quota := range map[string]*int64{"no quota": nil, "a quota": new(int64(20_000))} {
 		first := create(quota, name, 2, 3, nil)
-		if first.Replayed || string(first.Answer) != first.RunID.Text("run")+" queued" {
+		if first.Replayed || string(first.Response) != first.RunID.Text("run")+" queued" {
 			t.Errorf("%s: %+v", name, first)
 		}
 		first.Replayed = true

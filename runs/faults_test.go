@@ -31,8 +31,8 @@ func (s *site) behind(t *testing.T, lock string, r *runs.Runs, requests []*runs.
 	var coming sync.WaitGroup
 	give := func(i int) {
 		coming.Add(1)
-		encode := requests[i].Answer
-		requests[i].Answer = func(run *runs.Run) []byte { // called last before a request waits
+		encode := requests[i].Response
+		requests[i].Response = func(run *runs.Run) []byte { // called last before a request waits
 			defer coming.Done()
 			return encode(run)
 		}

@@ -139,8 +139,8 @@ func (s *site) request(key string, models, questions int, repetitions int64) *ru
 			Orderer: runs.OrdererOf(s.credential), ModelIDs: list("model", models), QuestionIDs: list("question", questions), Repetitions: repetitions,
 			MeasurementType: "grounded", Locale: "it-IT", Country: "IT", Language: "it",
 		},
-		Operation: idempotency.Operation{Kind: "POST", Name: "/v1/runs"}, Key: key,
-		Answer: func(r *runs.Run) []byte { return []byte(r.ID.Text("run") + " " + r.Status) },
+		Operation: idempotency.Operation{Method: "POST", Route: "/v1/runs"}, Key: key,
+		Response: func(r *runs.Run) []byte { return []byte(r.ID.Text("run") + " " + r.Status) },
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 
 // pending is a run that is waiting to be written.
 type pending struct {
-	request *CreateRequest
-	run     *Run
-	hash    idempotency.Hash
-	answer  []byte
+	request  *CreateRequest
+	run      *Run
+	hash     idempotency.Hash
+	response []byte
 }
 
 // key is what concurrent duplicates have in common.
@@ -184,7 +184,7 @@ type batchColumns struct {
 	methods, routes, keys                   []string
 	hashes                                  [][]byte
 	ids                                     []store.ID
-	answers                                 [][]byte
+	responses                               [][]byte
 	credentials                             []store.ID
 	types, methodologies, models, questions []string
 	repetitions                             []int16
@@ -196,12 +196,12 @@ func newBatchColumns(batch []*pending) *batchColumns {
 	c := new(batchColumns)
 	for _, p := range batch {
 		c.accounts = append(c.accounts, p.run.AccountID)
-		c.methods = append(c.methods, p.request.Operation.Kind)
-		c.routes = append(c.routes, p.request.Operation.Name)
+		c.methods = append(c.methods, p.request.Operation.Method)
+		c.routes = append(c.routes, p.request.Operation.Route)
 		c.keys = append(c.keys, p.request.Key)
 		c.hashes = append(c.hashes, p.hash[:])
 		c.ids = append(c.ids, p.run.ID)
-		c.answers = append(c.answers, p.answer)
+		c.responses = append(c.responses, p.response)
 		c.credentials = append(c.credentials, p.run.CredentialID)
 		c.types = append(c.types, p.run.MeasurementType)
 		c.methodologies = append(c.methodologies, p.run.MethodologyVersion)
@@ -217,7 +217,7 @@ func newBatchColumns(batch []*pending) *batchColumns {
 }
 
 func (c *batchColumns) args() []any {
-	return []any{c.accounts, c.methods, c.routes, c.keys, c.hashes, c.ids, c.answers, c.credentials, c.types, c.methodologies, c.models,
+	return []any{c.accounts, c.methods, c.routes, c.keys, c.hashes, c.ids, c.responses, c.credentials, c.types, c.methodologies, c.models,
 		c.questions, c.repetitions, c.locales, c.countries, c.languages, c.jobs}
 }
 

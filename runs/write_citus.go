@@ -17,7 +17,7 @@ import (
 func (r *Runs) insertOnCitus(ctx context.Context, tx pgx.Tx, batch []*pending) ([]writeResult, error) {
 	requests := make([]idempotency.Request, len(batch))
 	for i, p := range batch {
-		requests[i] = idempotency.Request{Scope: p.request.scope(), Key: p.request.Key, Hash: p.hash, RunID: p.run.ID, Answer: p.answer}
+		requests[i] = idempotency.Request{Scope: p.request.scope(), Key: p.request.Key, Hash: p.hash, RunID: p.run.ID, Response: p.response}
 	}
 	ids, err := idempotency.ClaimOnCitus(ctx, tx, requests)
 	if err != nil {

@@ -36,14 +36,14 @@ type Client struct {
 	Call   func(*Tool, Arguments) Result // executes a call whose arguments have the right types
 }
 
-// A Response is what is sent to a client. It has no body if the message needs no answer.
+// A Response is what is sent to a client. It has no body if the message needs none.
 type Response struct {
 	Status int
 	Body   []byte
 }
 
-// Answer answers a message.
-func (s *Server) Answer(v *strictjson.Value, c *Client) Response {
+// Respond returns the response to a message.
+func (s *Server) Respond(v *strictjson.Value, c *Client) Response {
 	m, err := readMessage(v)
 	if err != nil {
 		return err.response(m.id)

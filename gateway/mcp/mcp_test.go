@@ -42,7 +42,7 @@ func FuzzAnswer(f *testing.F) {
 				h[n] = []string{value}
 			}
 		}
-		r := s.Answer(&v, &Client{Header: h, Offers: func(*Tool) bool { return true }, Call: func(tool *Tool, a Arguments) Result {
+		r := s.Respond(&v, &Client{Header: h, Offers: func(*Tool) bool { return true }, Call: func(tool *Tool, a Arguments) Result {
 			if len(a.Faults) > 0 {
 				return Result{Problem: WrongArguments(tool, a.Faults)}
 			}
@@ -141,7 +141,7 @@ func TestEmptyMethod(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := http.Header{"Mcp-Protocol-Version": {c.header}, "Mcp-Method": {""}}
-		r := NewServer("v1").Answer(&v, &Client{Header: h})
+		r := NewServer("v1").Respond(&v, &Client{Header: h})
 		if r.Status != c.status || !strings.Contains(string(r.Body), c.contains) || (len(r.Body) > 0) != (c.contains != "") {
 			t.Errorf("%s: status %d, %s", c.body, r.Status, r.Body)
 		}

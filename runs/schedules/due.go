@@ -130,8 +130,8 @@ func (d *decision) create(ctx context.Context, c *auth.Credential) error {
 	}
 	// No request of a customer has this route, so the key cannot equal the key of a customer.
 	result, err := d.cfg.Runs.CreateTx(ctx, d.tx, &runs.CreateRequest{
-		Proposal: p, Operation: idempotency.Operation{Kind: "POST", Name: "/v1/schedules/" + sch.ID.Text("sched")},
-		Key: d.due.UTC().Format(time.RFC3339), Answer: d.cfg.Answer,
+		Proposal: p, Operation: idempotency.Operation{Method: "POST", Route: "/v1/schedules/" + sch.ID.Text("sched")},
+		Key: d.due.UTC().Format(time.RFC3339), Response: d.cfg.Response,
 	}, methodology)
 	if quota, ok := errors.AsType[*runs.QuotaError](err); ok {
 		d.skip(codeJobQuotaExceeded, "%s", quota.Detail())

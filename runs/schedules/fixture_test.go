@@ -154,7 +154,7 @@ func (s *site) schedulerOf(c schedules.Config) *schedules.Scheduler {
 	writer := runs.New(runs.Config{Pool: c.Pool, Checks: s, NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 1000, Enqueue: jobs.EnqueueSQL})
 	return schedules.NewScheduler(schedules.SchedulerConfig{
 		Config: c, Runs: writer, Log: slog.New(slog.DiscardHandler), Derived: derivedData{},
-		Answer: func(r *runs.Run) []byte { return []byte(r.ID.Text("run")) },
+		Response: func(r *runs.Run) []byte { return []byte(r.ID.Text("run")) },
 	})
 }
 

@@ -18,8 +18,8 @@ import (
 // another connection for the run checks.
 type SchedulerConfig struct {
 	Config
-	Runs   *runs.Runs // whose checks read the catalog
-	Answer func(*runs.Run) []byte
+	Runs     *runs.Runs // whose checks read the catalog
+	Response func(*runs.Run) []byte
 
 	Derived insights.EventData // encodes what is derived
 	Log     *slog.Logger

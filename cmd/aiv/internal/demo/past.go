@@ -113,8 +113,8 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 				ModelIDs: r.what.models, QuestionIDs: r.what.questions, Repetitions: r.repetitions, MeasurementType: "grounded",
 				Locale: r.what.locale, Country: r.what.country, Language: r.what.language,
 			},
-			Operation: idempotency.Operation{Kind: "DEMO", Name: "aiv demo"}, Key: r.name,
-			Answer: func(*runs.Run) []byte { return []byte{} },
+			Operation: idempotency.Operation{Method: "DEMO", Route: "aiv demo"}, Key: r.name,
+			Response: func(*runs.Run) []byte { return []byte{} },
 		})
 		if err != nil {
 			return err

@@ -28,7 +28,7 @@ func newScheduler(pool *pgxpool.Pool, waiting int, log *slog.Logger) *schedules.
 	})
 	return schedules.NewScheduler(schedules.SchedulerConfig{
 		Config: schedules.Config{Pool: pool, NewID: store.NewID, Record: webhooks.Record, Events: gateway.EventData{}},
-		Runs:   writer, Answer: gateway.EncodeRunCreated, Derived: gateway.EventData{}, Log: log,
+		Runs:   writer, Response: gateway.EncodeRunCreated, Derived: gateway.EventData{}, Log: log,
 	})
 }
 
