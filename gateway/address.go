@@ -6,6 +6,7 @@ import (
 
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
+	"aiv/store"
 	"aiv/store/strictjson"
 )
 
@@ -93,4 +94,13 @@ func (l *logicalRequest) splitPath() {
 	}
 	l.path, l.params = path, append(l.params, inner...)
 	l.tooMany = l.tooMany || len(l.params) > request.MaxParameters
+}
+
+// pathID returns the id in the path of a route. A malformed one is the id of nothing, which absent reports.
+func pathID(r *http.Request, prefix string, absent error) (store.ID, error) {
+	id, err := store.ParseID(prefix, r.PathValue("id"))
+	if err != nil {
+		return id, absent
+	}
+	return id, nil
 }

@@ -103,11 +103,4 @@ func (g *Gateway) changeBrand(x *exchange, r *http.Request) error {
 	}))
 }
 
-// brandID returns the id in the path. A malformed one is the id of no brand.
-func brandID(r *http.Request) (store.ID, error) {
-	id, err := store.ParseID("brand", r.PathValue("id"))
-	if err != nil {
-		return id, brands.ErrNotFound
-	}
-	return id, nil
-}
+func brandID(r *http.Request) (store.ID, error) { return pathID(r, "brand", brands.ErrNotFound) }

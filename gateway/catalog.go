@@ -44,11 +44,7 @@ var modelList = list[catalog.ModelFilter, catalog.Model]{
 		textFilter("provider", func(f *catalog.ModelFilter) *string { return &f.Provider }),
 		wordFilter("status", catalog.ModelStatuses, func(f *catalog.ModelFilter) *string { return &f.Status }),
 		formFilter("measurement_type", measurementType, func(f *catalog.ModelFilter) *string { return &f.MeasurementType }),
-		{"grounded_search", "true or false", func(f *catalog.ModelFilter, v string) bool {
-			available := v == "true"
-			f.GroundedSearch = &available
-			return available || v == "false"
-		}},
+		boolFilter("grounded_search", func(f *catalog.ModelFilter) **bool { return &f.GroundedSearch }),
 	},
 	sortKey: func(m *catalog.Model) store.Position { return store.Position{Text: m.ID} },
 	byText:  true,

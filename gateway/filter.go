@@ -129,3 +129,11 @@ var (
 	language        = pattern{catalog.LanguagePattern, "a language, such as it, or a language and a region, such as it-IT"}
 	measurementType = pattern{catalog.MeasurementTypePattern, "1 to 64 of a-z, 0-9 and _, beginning with a letter, such as grounded"}
 )
+
+// boolFilter accepts true and false.
+func boolFilter[F any](name string, at func(*F) **bool) filter[F] {
+	return filter[F]{name, "true or false", func(f *F, v string) bool {
+		*at(f) = new(v == "true")
+		return v == "true" || v == "false"
+	}}
+}

@@ -47,14 +47,6 @@ func answerFilters[F any](at func(*F) *visibility.Filter) []filter[F] {
 	}
 }
 
-// boolFilter accepts true and false.
-func boolFilter[F any](name string, at func(*F) **bool) filter[F] {
-	return filter[F]{name, "true or false", func(f *F, v string) bool {
-		*at(f) = new(v == "true")
-		return v == "true" || v == "false"
-	}}
-}
-
 // brandFilter accepts the id of a brand.
 func brandFilter[F any](at func(*F) **store.ID) filter[F] {
 	return filter[F]{"brand_id", "the id of a brand", func(f *F, v string) bool {

@@ -137,11 +137,4 @@ func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// runID returns the id in the path. A malformed one is the id of no run.
-func runID(r *http.Request) (store.ID, error) {
-	id, err := store.ParseID("run", r.PathValue("id"))
-	if err != nil {
-		return id, runs.ErrNotFound
-	}
-	return id, nil
-}
+func runID(r *http.Request) (store.ID, error) { return pathID(r, "run", runs.ErrNotFound) }

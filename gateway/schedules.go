@@ -205,10 +205,8 @@ func (g *Gateway) deleteSchedule(x *exchange, r *http.Request) error {
 	if err := x.params.Only(); err != nil {
 		return err
 	}
-	if x.envelope != nil || !withoutBody(r) {
-		if err := readEmptyBody(x, r); err != nil {
-			return err
-		}
+	if err := readNoBody(x, r); err != nil {
+		return err
 	}
 	id, err := scheduleID(r)
 	if err != nil {
@@ -222,14 +220,7 @@ func (g *Gateway) deleteSchedule(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// scheduleID returns the id in the path. A malformed one is the id of no schedule.
-func scheduleID(r *http.Request) (store.ID, error) {
-	id, err := store.ParseID("sched", r.PathValue("id"))
-	if err != nil {
-		return id, schedules.ErrNotFound
-	}
-	return id, nil
-}
+func scheduleID(r *http.Request) (store.ID, error) { return pathID(r, "sched", schedules.ErrNotFound) }
 
 // refused returns the problem for an error that is about members of the body, and other errors as they are.
 func (b *scheduleBody) refused(err error) error {

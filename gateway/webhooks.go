@@ -115,10 +115,8 @@ func (g *Gateway) deleteWebhook(x *exchange, r *http.Request) error {
 	if err := x.params.Only(); err != nil {
 		return err
 	}
-	if x.envelope != nil || !withoutBody(r) {
-		if err := readEmptyBody(x, r); err != nil {
-			return err
-		}
+	if err := readNoBody(x, r); err != nil {
+		return err
 	}
 	id, err := webhookID(r)
 	if err != nil {
@@ -171,11 +169,6 @@ func (x *exchange) webhookCommand(r *http.Request) (id store.ID, err error) {
 	return webhookID(r)
 }
 
-// webhookID returns the id in the path. A malformed one is the id of no webhook.
 func webhookID(r *http.Request) (store.ID, error) {
-	id, err := store.ParseID("wh", r.PathValue("id"))
-	if err != nil {
-		return id, webhooks.ErrEndpointNotFound
-	}
-	return id, nil
+	return pathID(r, "wh", webhooks.ErrEndpointNotFound)
 }

@@ -16,7 +16,7 @@
 // migrations, purges and other background tasks, and metrics of the process.
 //
 // [OpenHot] opens the pools of the services, and [Open] the pools of commands. The services open a plain pool beside
-// the hot ones by [OpenPlain]. [Plain] makes one transaction of a hot pool plain.
+// the hot ones by [OpenPlain].
 //
 // It owns the tables shared_secrets and audit_log. Every package that has SQL calls it.
 package store

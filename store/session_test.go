@@ -149,24 +149,11 @@ func TestPlannerSettings(t *testing.T) {
 			current_setting('enable_bitmapscan'), current_setting('enable_sort'), current_setting('enable_incremental_sort'))`).Scan(&settings)
 		return settings, err
 	}
-	var inside string
-	failed := errors.New("failed")
-	if err := store.Plain(t.Context(), hot, func(q store.Querier) (err error) {
-		if inside, err = read(q); err != nil {
-			return err
-		}
-		return failed
-	}); err != failed {
-		t.Errorf("Plain: got %v, want %v", err, failed)
-	}
-	if inside != defaults {
-		t.Errorf("within Plain: got %s, want %s", inside, defaults)
-	}
 	for _, test := range []struct {
 		name string
 		pool *pgxpool.Pool
 		want string
-	}{{"Open", plain, defaults}, {"OpenPlain", another, defaults}, {"OpenHot, after Plain", hot, forced}} {
+	}{{"Open", plain, defaults}, {"OpenPlain", another, defaults}, {"OpenHot", hot, forced}} {
 		if got, err := read(test.pool); got != test.want || err != nil {
 			t.Errorf("%s: got %s, %v, want %s", test.name, got, err, test.want)
 		}

@@ -56,31 +56,6 @@ const BoundIdle = `set_config('idle_in_transaction_session_timeout', '3s', true)
 // SetLockTimeout bounds each wait for a lock in a transaction by the time in $1.
 const SetLockTimeout = `SELECT set_config('lock_timeout', $1, true)`
 
-// Plain runs f in a transaction that only reads and is planned as in plain sessions, whatever the sessions of pool are.
-// Beginning it takes one round trip.
-func Plain(ctx context.Context, pool *pgxpool.Pool, f func(Querier) error) error {
-	return pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		var b pgx.Batch
-		b.Queue("BEGIN READ ONLY")
-		b.Queue(planPlainly)
-		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
-			return err
-		}
-		if err := f(conn); err != nil {
-			conn.Exec(ctx, "ROLLBACK") // or else the pool closes the connection
-			return err
-		}
-		_, err := conn.Exec(ctx, "COMMIT")
-		return err
-	})
-}
-
-// planPlainly changes the planner's settings until the end of the transaction.
-const planPlainly = `
-SELECT set_config(name, value, true) FROM (VALUES
-  ('plan_cache_mode', 'auto'), ('enable_seqscan', 'on'), ('enable_bitmapscan', 'on'), ('enable_sort', 'on'),
-  ('enable_incremental_sort', 'on')) AS s (name, value)`
-
 // WithoutTimeouts runs f in a transaction without the timeouts of Open, which are meant for requests. An operator's
 // import or report may run for long and wait for another import. f must not take locks that requests wait for.
 func WithoutTimeouts(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {

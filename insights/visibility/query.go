@@ -1,6 +1,7 @@
 package visibility
 
 import (
+	"slices"
 	"time"
 
 	"aiv/store"
@@ -35,7 +36,7 @@ func (f *Filter) accepts(id string, q *question) bool {
 	if !f.needsQuestions() {
 		return true
 	}
-	return (f.Topic == "" || f.Topic == q.topic) && (f.Tag == "" || q.hasTag(f.Tag)) && (f.Branded == nil || *f.Branded == q.branded)
+	return (f.Topic == "" || f.Topic == q.topic) && (f.Tag == "" || slices.Contains(q.tags, f.Tag)) && (f.Branded == nil || *f.Branded == q.branded)
 }
 
 // A question is the current state of a question.
@@ -43,15 +44,6 @@ type question struct {
 	topic   string
 	tags    []string
 	branded bool
-}
-
-func (q *question) hasTag(tag string) bool {
-	for _, t := range q.tags {
-		if t == tag {
-			return true
-		}
-	}
-	return false
 }
 
 // A Dimension is a member of group_by.

@@ -46,7 +46,7 @@ func (s *Schedules) Create(ctx context.Context, account, credential store.ID, c 
 		if err := lockAccount(ctx, tx, account); err != nil {
 			return err
 		}
-		if err := checkName(ctx, tx, &sch); err != nil {
+		if err := checkName(ctx, tx, account, sch.Name); err != nil {
 			return err
 		}
 		var n int
@@ -64,7 +64,7 @@ func (s *Schedules) Create(ctx context.Context, account, credential store.ID, c 
 		return err
 	})
 	if store.IsUniqueViolation(err) { // a schedule was renamed in between
-		return nil, s.exists(ctx, account, sch.Name, err)
+		return nil, s.nameConflict(ctx, account, sch.Name, err)
 	}
 	return made, err
 }
@@ -95,7 +95,7 @@ func (s *Schedules) Update(ctx context.Context, account, id, credential store.ID
 			return &InvalidError{after.Rule.Faults()}
 		}
 		if after.Name != before.Name {
-			if err := checkName(ctx, tx, &after.Schedule); err != nil {
+			if err := checkName(ctx, tx, account, after.Name); err != nil {
 				return err
 			}
 		}
@@ -113,7 +113,7 @@ func (s *Schedules) Update(ctx context.Context, account, id, credential store.ID
 		return s.cfg.recordPause(ctx, tx, &before.Schedule, changed)
 	})
 	if store.IsUniqueViolation(err) {
-		return nil, s.exists(ctx, account, *c.Name, err)
+		return nil, s.nameConflict(ctx, account, *c.Name, err)
 	}
 	return changed, err
 }
@@ -208,11 +208,7 @@ func lockAccount(ctx context.Context, tx pgx.Tx, account store.ID) error {
 }
 
 // checkName returns an *ExistsError if another schedule of the account has the name.
-func checkName(ctx context.Context, tx pgx.Tx, s *Schedule) error {
-	return exists(ctx, tx, s.AccountID, s.Name)
-}
-
-func exists(ctx context.Context, db store.Querier, account store.ID, name string) error {
+func checkName(ctx context.Context, db store.Querier, account store.ID, name string) error {
 	var other store.ID
 	err := db.QueryRow(ctx, `SELECT id FROM schedules WHERE account_id = $1 AND name = $2`, account, name).Scan(&other)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -224,10 +220,10 @@ func exists(ctx context.Context, db store.Querier, account store.ID, name string
 	return &ExistsError{other}
 }
 
-// exists returns an *ExistsError for a name that violates the unique index. If the other schedule is gone, it returns
-// the error of the index.
-func (s *Schedules) exists(ctx context.Context, account store.ID, name string, refused error) error {
-	if err := exists(ctx, s.cfg.Pool, account, name); err != nil {
+// nameConflict returns an *ExistsError for a name that violates the unique index. If the other schedule is gone, it
+// returns the error of the index.
+func (s *Schedules) nameConflict(ctx context.Context, account store.ID, name string, refused error) error {
+	if err := checkName(ctx, s.cfg.Pool, account, name); err != nil {
 		return err
 	}
 	return errors.Join(store.ErrContended, refused)
