@@ -1,9 +1,15 @@
 package visibility
 
 import (
+	"context"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"aiv/insights/brands"
+	"aiv/store"
 )
 
 // Metrics are the numbers of brands, by group.
@@ -52,6 +58,82 @@ const (
 	NoCompetitors = "no_competitors"
 	NoCitations   = "no_citations"
 )
+
+// ReadMetrics returns the metrics of an account. It returns ErrTooManyRows.
+func ReadMetrics(ctx context.Context, db store.Querier, account store.ID, q *Query) (m *Metrics, err error) {
+	err = store.Snapshot(ctx, db, func(tx pgx.Tx) error {
+		m, err = readMetrics(ctx, tx, account, q)
+		return err
+	})
+	return m, err
+}
+
+func readMetrics(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*Metrics, error) {
+	needQuestions := slices.Contains(q.GroupBy, ByTopic) || slices.Contains(q.GroupBy, ByBranded)
+	s, err := newSelection(ctx, tx, account, &q.Filter, needQuestions)
+	if err != nil {
+		return nil, err
+	}
+	g, all := newGrouping(q, s.brands, s.questions), newCensus(s)
+	runs := make(map[*run]*measuredRun, len(s.runs))
+	for _, r := range s.runs {
+		places, err := g.places(r)
+		if err != nil {
+			return nil, err
+		}
+		runs[r] = &measuredRun{places: places, answered: make([]bool, len(r.questions))}
+	}
+	served := newServedModels()
+	err = s.eachChunk(ctx, "f.cells, NULL::bytea, NULL::bytea", func(c *chunk) error {
+		r, stale := runs[c.run], s.isStale(c)
+		n := len(c.run.questions)
+		return eachCell(c.cells, func(cell *cell) {
+			p := r.places[cell.no]
+			if p.group == nil {
+				return
+			}
+			all.add(c, cell)
+			if stale || cell.ok == 0 {
+				return
+			}
+			g.add(p, cell)
+			served.add(c.run.models[int(cell.no)/n], cell.version, int64(cell.ok))
+			r.answered[int(cell.no)%n] = true
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := all.finish(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := g.rows()
+	if err != nil {
+		return nil, err
+	}
+	m := &Metrics{Revision: s.revision, Answers: all.answers, Models: served.list(), AsOf: s.asOf, Rows: rows}
+	versions, questions := make(map[string]bool), make(map[string]bool)
+	for r, of := range runs {
+		if !slices.Contains(of.answered, true) {
+			continue
+		}
+		m.Runs++
+		versions[r.methodology] = true
+		for i, id := range r.questions {
+			if of.answered[i] {
+				questions[id] = true
+			}
+		}
+	}
+	m.Questions, m.Versions = len(questions), slices.Sorted(maps.Keys(versions))
+	return m, nil
+}
+
+// A measuredRun is what metrics need of a run.
+type measuredRun struct {
+	places   []place
+	answered []bool // the questions that have ok answers
+}
 
 // rows returns the rows of the groups.
 func (g *grouping) rows() ([]Row, error) {

@@ -1,0 +1,108 @@
+package visibility
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A census counts the jobs of a selection by status.
+type census struct {
+	*selection
+	answers Answers
+}
+
+// seen counts the jobs of a run that have facts, of those that the filter selects.
+type seen struct{ completed, failed int64 }
+
+func newCensus(s *selection) *census { return &census{selection: s} }
+
+// add counts the jobs of a cell that the filter selects.
+func (c *census) add(from *chunk, of *cell) {
+	a := &c.answers
+	switch ok := int64(of.ok); {
+	case c.isStale(from):
+		a.Recounting += ok
+	case c.isFrozen(from):
+		a.OK, a.Frozen = a.OK+ok, a.Frozen+ok
+	default:
+		a.OK += ok
+	}
+	a.Empty += int64(of.empty)
+	a.Truncated += int64(of.truncated)
+	a.Failed += int64(of.failed)
+	s := &from.run.seen
+	s.completed += int64(of.ok + of.empty + of.truncated)
+	s.failed += int64(of.failed)
+}
+
+// finish counts the jobs that have no facts: those that have not ended, or were canceled, and those that ended before
+// facts were kept.
+func (c *census) finish(ctx context.Context) error {
+	for _, r := range c.runs {
+		s := &r.seen
+		jobs, completed, failed := int64(r.total), int64(r.completed), int64(r.failed)
+		if c.filter.ofJobs() {
+			jobs = 0
+			chosen := c.chosen(r)
+			for _, yes := range chosen {
+				if yes {
+					jobs += int64(r.repetitions)
+				}
+			}
+			completed, failed = s.completed, s.failed
+			if r.counted < r.completed+r.failed {
+				moreCompleted, moreFailed, err := c.uncounted(ctx, r, chosen)
+				if err != nil {
+					return err
+				}
+				completed, failed = completed+moreCompleted, failed+moreFailed
+			}
+		}
+		c.answers.Recounting += completed - s.completed
+		c.answers.Failed += failed - s.failed
+		if rest := jobs - completed - failed; r.status == "canceled" {
+			c.answers.Canceled += rest
+		} else {
+			c.answers.Pending += rest
+		}
+	}
+	return nil
+}
+
+// uncounted returns how many jobs of some cells of a run have ended and have no facts.
+func (c *census) uncounted(ctx context.Context, r *run, chosen []bool) (completed, failed int64, err error) {
+	counted := make(map[int32]bool)
+	rows, err := c.tx.Query(ctx, `SELECT facts FROM visibility_facts WHERE account_id = $1 AND run_id = $2`, c.account, r.id)
+	if err != nil {
+		return 0, 0, err
+	}
+	var column []byte
+	if _, err := pgx.ForEachRow(rows, []any{&column}, func() error {
+		facts, err := decodeFacts(column)
+		for i := range facts {
+			counted[facts[i].Ordinal] = true
+		}
+		return err
+	}); err != nil {
+		return 0, 0, err
+	}
+	rows, err = c.tx.Query(ctx, `
+SELECT ordinal, error_code IS NOT NULL FROM job_results WHERE account_id = $1 AND run_id = $2 AND NOT canceled`, c.account, r.id)
+	if err != nil {
+		return 0, 0, err
+	}
+	var ordinal int32
+	var isFailed bool
+	_, err = pgx.ForEachRow(rows, []any{&ordinal, &isFailed}, func() error {
+		switch {
+		case counted[ordinal] || !chosen[(ordinal-1)/r.repetitions]:
+		case isFailed:
+			failed++
+		default:
+			completed++
+		}
+		return nil
+	})
+	return completed, failed, err
+}
