@@ -51,6 +51,8 @@ type grant struct {
 
 func (g *grant) jobs() int32 { return g.last - g.first + 1 }
 
+// serve returns the grants of one claim, and counts the turns that it gives. The last account with jobs gets the rest at
+// once. With alone, its turns at other providers stay.
 func (s *supply) serve(d *demand, turn *int64, alone bool) (grants []grant) {
 	q := &turnQueue{}
 	for _, a := range s.accounts {

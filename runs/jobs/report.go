@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -191,7 +190,7 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 		}
 		b = pgx.Batch{}
 	}
-	l.batchPasts(&b, late)
+	l.batchRecords(&b, late)
 	// A repeated settlement changes nothing, but its commit waits until a synchronous standby has the first one's.
 	b.Queue("COMMIT")
 	return conn.SendBatch(ctx, &b).Close()
@@ -231,55 +230,6 @@ func (l *ledger) batchAttempts(b *pgx.Batch) {
 		numbers, outcomes = append(numbers, a.number), append(outcomes, string(a.outcome))
 	}
 	b.Queue(insertAttempts, k.accounts, k.runs, k.ordinals, numbers, outcomes)
-}
-
-// A lateReport is a report by an attempt that does not hold its job.
-type lateReport struct {
-	*Settlement
-	providers []string
-	record    *record // nil: there is no such job, or its provider is not one of the worker's
-	reply     *Reply
-}
-
-// batchPasts reads what is recorded about the jobs and attempts of late reports. It follows the statements that write
-// the ledger, so that it finds reports of the same batch.
-func (l *ledger) batchPasts(b *pgx.Batch, late []*lateReport) {
-	if len(late) == 0 {
-		return
-	}
-	var k leaseKeys
-	var attempts []int16
-	for _, r := range late {
-		k.add(r.Key.Account, r.Key.Run, r.Key.Ordinal)
-		attempts = append(attempts, int16(min(r.Attempt, math.MaxInt16)))
-	}
-	b.Queue(readPasts, citusPasts, k.accounts, k.runs, k.ordinals, attempts).Query(func(rows pgx.Rows) error {
-		var no int
-		var provider string
-		var reported *Outcome // by the attempt
-		var ended *int16      // the attempt that ended the job
-		var settled *bool
-		var code *string
-		_, err := pgx.ForEachRow(rows, []any{&no, &provider, &reported, &ended, &settled, &code}, func() error {
-			r := late[no-1]
-			run := l.runs[runKey{r.Key.Account, r.Key.Run}]
-			if run == nil || !accepts(r.providers, provider) {
-				return nil
-			}
-			r.record = &record{canceled: run.status == "canceled" && ended == nil}
-			switch {
-			case reported != nil:
-				r.record.outcome = *reported
-			case ended == nil || int(*ended) != r.Attempt || !*settled:
-			case code != nil:
-				r.record.outcome = Failed
-			default:
-				r.record.outcome = Completed
-			}
-			return nil
-		})
-		return err
-	})
 }
 
 func (l *ledger) batchThrottles(b *pgx.Batch) {

@@ -136,31 +136,3 @@ func (d *Dispatcher) Renew(ctx context.Context, from Reporter, lease time.Durati
 	}
 	return d.report(ctx, r)
 }
-
-// A record is what is stored about a job and an attempt that does not hold it.
-type record struct {
-	outcome  Outcome // that the attempt reported; empty: none
-	canceled bool    // with its run, before it was final
-}
-
-// lateRenewal returns the reply to a renewal by an attempt that does not hold its job. p is nil if there is no such job
-// of the worker's providers.
-func lateRenewal(p *record) Reply {
-	if p != nil && p.canceled {
-		return Reply{State: Canceled}
-	}
-	return Reply{State: Lost}
-}
-
-// lateSettlement returns the reply to a settlement by an attempt that does not hold its job. p is nil if there is no
-// such job of the worker's providers. The outcome expired is never recorded, so a late expiry is stale or canceled.
-func lateSettlement(p *record, o Outcome) Reply {
-	switch {
-	case p == nil:
-	case p.outcome == o:
-		return Reply{State: Settled}
-	case p.outcome == "" && p.canceled:
-		return Reply{State: Canceled}
-	}
-	return Reply{State: Stale}
-}

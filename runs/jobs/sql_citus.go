@@ -128,7 +128,7 @@ DELETE FROM job_turns t USING unnest($1::uuid[], $2::text[]) AS k (account_id, p
 WHERE t.account_id = k.account_id AND t.provider_code = k.provider_code AND t.account_id = ANY ($1)`
 )
 
-// citusGrants and citusPasts are joins on the servers of the accounts. They have no common table expressions: they read
+// citusGrants and citusRecords are joins on the servers of the accounts. They have no common table expressions: they read
 // reference tables, so Citus would send the result of such an expression to every server.
 //
 // Citus 13.0 cannot write generate_series in a subquery into the statements for its servers.
@@ -146,7 +146,7 @@ CROSS JOIN LATERAL (
   WHERE i.no BETWEEN (k.first - 1) / r.repetitions % cardinality(r.question_ids) + 1
     AND (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) q`
 
-const citusPasts store.OnCitus = `
+const citusRecords store.OnCitus = `
 SELECT k.no, m.provider_code, a.outcome, e.attempts, e.settled, e.error_code
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[]) WITH ORDINALITY AS k (account_id, run_id, ordinal, attempt, no)
 JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1) AND k.ordinal <= r.total_jobs

@@ -19,9 +19,9 @@ CROSS JOIN LATERAL (
   SELECT * FROM job_leases l WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal > k.first AND l.ordinal <= k.last) l
 WHERE l.last_ordinal >= k.first`
 
-// readPasts returns the recorded ends of jobs and attempts of existing runs. A job beyond the last of its run has no
+// readRecords returns the recorded ends of jobs and attempts of existing runs. A job beyond the last of its run has no
 // model.
-const readPasts = `
+const readRecords = `
 SELECT k.no, m.provider_code, a.outcome, e.attempts, e.settled, e.error_code
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[]) WITH ORDINALITY AS k (account_id, run_id, ordinal, attempt, no)
 CROSS JOIN LATERAL (
