@@ -55,10 +55,14 @@ func (t *turns) next(now time.Time) *delivery {
 }
 
 // nextOf returns the delivery of an account whose turn it is and counts it as in flight, or nil. An attempt starts only
-// if it ends before the lease does.
+// if it ends before the lease does. A quarter of the process's requests is kept for accounts with none in flight, so
+// that endpoints that hang, and have not failed yet, leave requests to others.
 func (t *turns) nextOf(a *account, now time.Time) *delivery {
 	if a.inFlight >= t.limits.perAccount || a.leaseEnd.Sub(now) < attemptTimeout+2*drainTimeout {
 		return nil
+	}
+	if a.inFlight > 0 && t.inFlight >= t.limits.inFlight-t.limits.inFlight/4 {
+		return nil // it is enqueued again when a request of its own ends
 	}
 	for range a.endpoints {
 		e := a.endpoints[a.turn%len(a.endpoints)]

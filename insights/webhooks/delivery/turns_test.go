@@ -31,6 +31,51 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// TestRequestsAreKeptForOtherAccounts: accounts with requests in flight get three quarters of the requests, and others
+// the rest.
+func TestRequestsAreKeptForOtherAccounts(t *testing.T) {
+	t.Parallel()
+	q, now := turns{limits: newLimits(8)}, time.Now()
+	var accounts []*account
+	for range 4 {
+		a := &account{id: store.NewID(), leaseEnd: now.Add(leaseTime)}
+		a.endpoints = []*endpoint{{account: a, loaded: make(map[store.ID]bool)}}
+		accounts = append(accounts, a)
+	}
+	ready := func(a *account) {
+		for range 4 {
+			q.load(&delivery{endpoint: a.endpoints[0], event: store.NewID(), fetchedAt: now})
+		}
+		q.enqueue(a)
+	}
+	start := func() {
+		for q.next(now) != nil {
+		}
+	}
+	check := func(when string, want ...int) {
+		t.Helper()
+		var got []int
+		for _, a := range accounts {
+			got = append(got, a.inFlight)
+		}
+		equal(t, want, got, "requests in flight, ", when)
+	}
+	ready(accounts[0])
+	ready(accounts[1])
+	start()
+	check("two accounts", 3, 3, 0, 0)
+	ready(accounts[2])
+	ready(accounts[3])
+	start()
+	check("two more accounts", 3, 3, 1, 1)
+	for range 3 {
+		q.end(accounts[0].endpoints[0], false)
+	}
+	q.enqueue(accounts[0])
+	start()
+	check("after the end of three requests", 1, 3, 2, 1) // the third account was the next
+}
+
 // TestFailedEndpointGetsOneRequest: an endpoint whose latest attempt failed gets one request at a time until one succeeds.
 func TestFailedEndpointGetsOneRequest(t *testing.T) {
 	t.Parallel()
@@ -42,7 +87,7 @@ func TestFailedEndpointGetsOneRequest(t *testing.T) {
 	})
 	f.record(t, account, 4)
 	d := f.dispatcher()
-	d.turns.limits.inFlight = 4 // 2 of them to endpoints that fail
+	d.turns.limits.inFlight = 6 // 3 of them to endpoints that fail, and 2 kept for other accounts
 	for i, step := range []struct{ inFlight, status int }{{4, 500}, {1, 500}, {1, 204}, {4, 204}} {
 		if i == 3 {
 			f.record(t, account, 4)
