@@ -134,8 +134,8 @@ func TestFailedConnectionIsTriedTwice(t *testing.T) {
 	}
 }
 
-// TestRefusedHTTP2RequestIsTriedTwice: a server that ends each HTTP/2 connection before it processes a request gets two
-// requests, and not as many as the time allows.
+// TestRefusedHTTP2RequestIsTriedTwice: a server that ends each HTTP/2 connection, and says that it has not processed the
+// request, gets two requests, and not as many as the time allows.
 func TestRefusedHTTP2RequestIsTriedTwice(t *testing.T) {
 	t.Parallel()
 	secure := httptest.NewTLSServer(nil)
@@ -145,19 +145,27 @@ func TestRefusedHTTP2RequestIsTriedTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	var connections atomic.Int32
+	var requests atomic.Int32
 	go func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			connections.Add(1)
 			go func() {
 				defer c.Close()
-				// RFC 9113: the preface and SETTINGS of the client; SETTINGS; GOAWAY with the last stream 0 and no error.
-				io.ReadFull(c, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")+9))
-				io.WriteString(c, "\x00\x00\x00\x04\x00\x00\x00\x00\x00"+"\x00\x00\x08\x07\x00\x00\x00\x00\x00"+strings.Repeat("\x00", 8))
+				io.WriteString(c, "\x00\x00\x00\x04\x00\x00\x00\x00\x00") // SETTINGS (RFC 9113)
+				io.ReadFull(c, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")))
+				const typeOf, flags, data, endStream = 3, 4, 0, 1
+				for header := make([]byte, 9); header[typeOf] != data || header[flags]&endStream == 0; {
+					if _, err := io.ReadFull(c, header); err != nil {
+						return
+					}
+					length := int64(header[0])<<16 | int64(header[1])<<8 | int64(header[2])
+					io.CopyN(io.Discard, c, length)
+				}
+				requests.Add(1)
+				io.WriteString(c, "\x00\x00\x08\x07"+strings.Repeat("\x00", 13)) // GOAWAY: the last stream is 0, no error
 				io.Copy(io.Discard, c)
 			}()
 		}
@@ -165,8 +173,8 @@ func TestRefusedHTTP2RequestIsTriedTwice(t *testing.T) {
 	x := newTest(t, "chat", "https://"+l.Addr().String(), func(c *Config) { c.Timeout = 10 * time.Second })
 	x.transport.(*http.Transport).TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig
 	got, attrs := outcome(t, x, testJob("m", false))
-	if !strings.Contains(got, `"code":"provider_unreachable"`) || attrs["requests"] != 2 || connections.Load() != 2 {
-		t.Errorf("%d connections, %s, %v", connections.Load(), got, attrs)
+	if !strings.Contains(got, `"code":"provider_unreachable"`) || attrs["requests"] != 2 || requests.Load() != 2 {
+		t.Errorf("%d requests, %s, %v", requests.Load(), got, attrs)
 	}
 }
 
