@@ -82,7 +82,8 @@ func (v Version) Equal(w Version) bool {
 
 // ReadVersion returns the version of the active brands of an account, which is zero before its first brand.
 func ReadVersion(ctx context.Context, db store.Querier, account store.ID) (v Version, err error) {
-	return v, v.scan(db.QueryRow(ctx, selectVersion, account))
+	err = v.scan(db.QueryRow(ctx, selectVersion, account))
+	return v, err
 }
 
 // ReadVersions returns the versions of accounts, in their order, in one round trip.
