@@ -53,7 +53,7 @@ const WorkerAddrFlag = "-worker-addr (AIV_WORKER_ADDR)"
 // if empty, the default.
 func SampleDispatch(s *Serve, addr string) *Dispatch {
 	o := &Dispatch{Options: s.Options}
-	o.defaults, o.addr, o.adminAddr, o.maxConns = dispatchDefaults, cmp.Or(addr, dispatchDefaults.Addr), dispatchDefaults.AdminAddr, minDispatchConns
+	o.addr, o.adminAddr, o.maxConns = cmp.Or(addr, dispatchDefaults.Addr), dispatchDefaults.AdminAddr, minDispatchConns
 	o.mayMove.addr, o.mayMove.adminAddr = addr == "", true
 	o.tlsCert, o.tlsKey, o.notifier, o.addrFlag = "", "", &systemd.Notifier{}, WorkerAddrFlag
 	return o

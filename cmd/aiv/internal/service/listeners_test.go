@@ -33,7 +33,7 @@ func TestListenOnFreePorts(t *testing.T) {
 	addr := free.Addr().String()
 	free.Close()
 
-	o := Options{addr: addr, adminAddr: taken.Addr().String(), defaults: defaults{Addr: addr, AdminAddr: taken.Addr().String()}}
+	o := Options{addr: addr, adminAddr: taken.Addr().String()}
 	o.mayMove.addr, o.mayMove.adminAddr = true, true
 	l, err := o.ListenOnFreePorts(t.Context())
 	if err != nil {
@@ -44,7 +44,7 @@ func TestListenOnFreePorts(t *testing.T) {
 		t.Errorf("the main address moved from %s to %s", addr, got)
 	}
 
-	given := Options{addr: "127.0.0.1:0", adminAddr: taken.Addr().String(), defaults: defaults{Addr: addr, AdminAddr: taken.Addr().String()}}
+	given := Options{addr: "127.0.0.1:0", adminAddr: taken.Addr().String()}
 	if l, err := given.ListenOnFreePorts(t.Context()); err == nil {
 		l.Close()
 		t.Error("an address that was given and is in use was replaced")

@@ -27,7 +27,6 @@ type Options struct {
 	outgoing        int // the most connections to servers other than the database
 	webhooks        webhookOptions
 
-	defaults defaults
 	addrFlag string         // the flag and the variable of addr, in errors
 	level    *slog.LevelVar // of the log
 	notifier *systemd.Notifier
@@ -46,7 +45,7 @@ type defaults struct {
 
 // flags declares the flags of the options. After they are parsed, the function returned reads and checks them.
 func (o *Options) flags(c *cli.Call, d defaults, minConns int) func() error {
-	o.defaults, o.level, o.notifier = d, new(slog.LevelVar), &systemd.Notifier{}
+	o.level, o.notifier = new(slog.LevelVar), &systemd.Notifier{}
 	o.addrFlag = "-addr (" + d.AddrVariable + ")"
 	c.Flags.StringVar(&o.addr, "addr", "", "listen on this `HOST:PORT` (environment: "+d.AddrVariable+"; default: "+d.Addr+")")
 	c.Flags.StringVar(&o.adminAddr, "admin-addr", "", "serve health, metrics and profiles on this `HOST:PORT` (environment: AIV_ADMIN_ADDR; default: "+d.AdminAddr+")")
