@@ -34,10 +34,8 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 	}
 	n := Imported{in.providers.Len(), in.methodologies.Len(), in.models.Len(), in.questions.Len()}
 	err = store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
-		for _, t := range []*jsonl.Table{&in.providers, &in.methodologies, &in.models, &in.questions} {
-			if err := t.Copy(ctx, tx); err != nil {
-				return err
-			}
+		if err := jsonl.Copy(ctx, tx, &in.providers, &in.methodologies, &in.models, &in.questions); err != nil {
+			return err
 		}
 		// Imports run one at a time: concurrent ones would not see the rows that the other adds.
 		if _, err := tx.Exec(ctx, lockRevision); err != nil {

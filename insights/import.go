@@ -48,10 +48,8 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 
 // write does everything that an import changes, in its transaction.
 func (a *Admin) write(ctx context.Context, tx pgx.Tx, in *incoming) error {
-	for _, t := range []*jsonl.Table{&in.recommendations, &in.alerts} {
-		if err := t.Copy(ctx, tx); err != nil {
-			return err
-		}
+	if err := jsonl.Copy(ctx, tx, &in.recommendations, &in.alerts); err != nil {
+		return err
 	}
 	if _, err := tx.Exec(ctx, lockTables); err != nil {
 		return err

@@ -122,8 +122,8 @@ func IsUnavailable(err error) bool {
 		strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool")
 }
 
-// ConcernsOnePart reports whether err, of a step of a long task, leaves the other steps as they are: it is not due to
-// the database as a whole, or only to a lock or to one server of a cluster.
+// ConcernsOnePart reports whether a task of many steps can continue after one of them failed with err: the database is
+// available, or err is only a lock timeout, a deadlock or a lost server of a cluster.
 func ConcernsOnePart(err error) bool { return !IsUnavailable(err) || MayConcernOneRow(err) }
 
 // IsUncertain reports whether the connection was lost while a statement was executed: it is not known whether a

@@ -20,9 +20,9 @@ import (
 const lateSettlement = "10 minutes"
 
 // Recount recounts the answers of stale chunks, newest run first, and counts those that were stored before facts were
-// kept. Accounts take turns of one step each; an account whose brands change during a long recount joins them. An
-// account with an error of its own, such as damaged facts, leaves them; the first such error is returned at the end. When
-// nothing is left or the database is unavailable, Recount returns how many answers it counted.
+// kept. Accounts take turns of one step each; an account whose brands change during a long recount joins them. If
+// the step of one account fails, because of damaged facts for example, Recount continues with the others, and returns
+// the first such error at the end. It returns how many answers it counted, also if the database becomes unavailable.
 func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 	var accounts []store.ID
 	var failed error

@@ -51,19 +51,7 @@ func (s *servedModels) list() []Served {
 		all = append(all, m)
 	}
 	slices.SortFunc(all, func(a, b Served) int {
-		return cmp.Or(cmp.Compare(b.Answers, a.Answers), cmp.Compare(a.Model, b.Model), compareVersions(a.Version, b.Version))
+		return cmp.Or(cmp.Compare(b.Answers, a.Answers), cmp.Compare(a.Model, b.Model), compareAbsentLast(a.Version, b.Version, strings.Compare))
 	})
 	return all[:min(len(all), maxServed)]
-}
-
-func compareVersions(a, b *string) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return 1
-	case b == nil:
-		return -1
-	}
-	return strings.Compare(*a, *b)
 }

@@ -262,10 +262,11 @@ func (t *sourceTable) sorted() []SourceRow {
 
 // compareSources orders rows: most answers first, then by host, page and brand, no brand last.
 func compareSources(a, b SourceRow) int {
-	return cmp.Or(cmp.Compare(b.Answers, a.Answers), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Page, b.Page), compareBrands(a.Brand, b.Brand))
+	return cmp.Or(cmp.Compare(b.Answers, a.Answers), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Page, b.Page), compareAbsentLast(a.Brand, b.Brand, store.ID.Compare))
 }
 
-func compareBrands(a, b *store.ID) int {
+// compareAbsentLast compares two values, of which nil is the last.
+func compareAbsentLast[T any](a, b *T, compare func(a, b T) int) int {
 	switch {
 	case a == nil && b == nil:
 		return 0
@@ -274,5 +275,5 @@ func compareBrands(a, b *store.ID) int {
 	case b == nil:
 		return -1
 	}
-	return a.Compare(*b)
+	return compare(*a, *b)
 }

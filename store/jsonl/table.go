@@ -54,7 +54,7 @@ func (t *Table) Len() int { return len(t.rows) }
 
 // Merge runs the checks and then merge, a statement that writes rows of the temporary table and returns a row for each:
 // Citus also counts the rows that an upsert leaves unchanged. Merge returns the number of rows that were added or
-// changed. [Table.Copy] has made the temporary table.
+// changed. [Copy] has made the temporary table.
 func (t *Table) Merge(ctx context.Context, tx pgx.Tx, merge string) (int64, error) {
 	if len(t.rows) == 0 {
 		return 0, nil
@@ -76,14 +76,16 @@ func (t *Table) Merge(ctx context.Context, tx pgx.Tx, merge string) (int64, erro
 	return tag.RowsAffected(), err
 }
 
-// Copy copies the rows to the temporary table of the transaction. It takes as long as the client takes to send them, so
-// a transaction that locks rows or tables calls it first.
-func (t *Table) Copy(ctx context.Context, tx pgx.Tx) error {
-	if len(t.rows) == 0 {
-		return nil
-	}
-	if err := t.copy(ctx, tx); err != nil {
-		return fmt.Errorf("copying %s: %w", t.Name, err)
+// Copy copies the rows of tables to temporary tables of the transaction. It takes as long as the client takes to send
+// them, so a transaction that locks rows or tables calls it first.
+func Copy(ctx context.Context, tx pgx.Tx, tables ...*Table) error {
+	for _, t := range tables {
+		if len(t.rows) == 0 {
+			continue
+		}
+		if err := t.copy(ctx, tx); err != nil {
+			return fmt.Errorf("copying %s: %w", t.Name, err)
+		}
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func TestRetriesFollowTheSchedule(t *testing.T) {
 }
 
 // TestChangesHoldForTheNextEvent: an event that is recorded after an endpoint was changed is sent as the change says, even
-// if the process read the endpoint just before. To one that was deleted meanwhile it is not sent.
+// if the process read the endpoint just before. It is not sent to an endpoint that was deleted meanwhile.
 func TestChangesHoldForTheNextEvent(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

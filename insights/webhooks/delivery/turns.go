@@ -62,7 +62,7 @@ func (t *turns) nextOf(a *account, now time.Time) *delivery {
 		return nil
 	}
 	if a.inFlight > 0 && t.inFlight >= t.limits.inFlight-t.limits.inFlight/4 {
-		return nil // it is enqueued again when a request of its own ends
+		return nil // the end of one of its requests enqueues it again
 	}
 	for range a.endpoints {
 		e := a.endpoints[a.turn%len(a.endpoints)]

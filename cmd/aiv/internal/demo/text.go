@@ -34,10 +34,12 @@ func engineOf(provider string) string {
 }
 
 // sampleModels are models for the run that the text creates: the first one whose jobs the sample worker answers.
-var sampleModels = []string{"openai/gpt-5-search", "anthropic/claude-sonnet-5-5", "google/gemini-2.5-pro", "perplexity/sonar-pro", "xai/grok-4.7"}
+var sampleModels = []string{
+	"openai/gpt-5-search", "anthropic/claude-sonnet-5-5", "google/gemini-2.5-pro", "perplexity/sonar-pro", "xai/grok-4.7",
+}
 
 // sampleModel returns the model of sampleModels if the sample worker leaves some providers, and whether it answers. If
-// it leaves all of them, the model is one that an engine answers.
+// it leaves all providers, an engine answers the jobs of the model.
 func sampleModel(leave []string) (model string, answered bool) {
 	for _, model := range sampleModels {
 		if provider, _, _ := strings.Cut(model, "/"); !slices.Contains(leave, provider) {
