@@ -7,33 +7,29 @@ import (
 	"time"
 )
 
-// TestLostConnectionEnds: the system ends a connection to a machine that is lost within lostAfter, with and without unacknowledged
-// data.
+// TestLostConnectionEnds: the system ends a connection to a machine that is lost within lostAfter, with and without
+// unacknowledged data.
 func TestLostConnectionEnds(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(err)
 	defer listener.Close()
 	config, err := parse("postgres://aiv@"+listener.Addr().String()+"/aiv", plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(err)
 	conn, err := config.ConnConfig.DialFunc(t.Context(), "tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(err)
 	defer conn.Close()
 	raw, err := conn.(*net.TCPConn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(err)
 	option := func(level, name int) (value int) {
-		controlErr := raw.Control(func(fd uintptr) { value, err = syscall.GetsockoptInt(int(fd), level, name) })
-		if controlErr != nil || err != nil {
-			t.Fatal(controlErr, err)
-		}
+		check(raw.Control(func(fd uintptr) { value, err = syscall.GetsockoptInt(int(fd), level, name) }))
+		check(err)
 		return value
 	}
 	if got := time.Duration(option(syscall.IPPROTO_TCP, tcpUserTimeout)) * time.Millisecond; got != lostAfter {

@@ -1,9 +1,61 @@
 package store_test
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"testing"
 
+	"aiv/store"
 	"aiv/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal reports a difference between two values, which what describes.
+func equal[T any](t testing.TB, want, got T, what ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
+	}
+}
+
+// open returns a pool of at most two plain sessions.
+func open(t testing.TB, url string) *pgxpool.Pool { return opened(t, url, store.Open) }
+
+func openHot(t testing.TB, url string) *pgxpool.Pool { return opened(t, url, store.OpenHot) }
+
+func opened(t testing.TB, url string, open func(context.Context, string, int32) (*pgxpool.Pool, error)) *pgxpool.Pool {
+	t.Helper()
+	pool, err := open(t.Context(), url, 2)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// read returns the value that a query selects.
+func read[T any](t testing.TB, db store.Querier, sql string, args ...any) (value T) {
+	t.Helper()
+	must(t, db.QueryRow(t.Context(), sql, args...).Scan(&value))
+	return value
+}
+
+// urlOfRole creates a role with settings such as jit = on, and returns the URL of the owner's database for it.
+func urlOfRole(t testing.TB, owner *pgxpool.Pool, suffix string, settings ...string) string {
+	t.Helper()
+	name, quoted := storetest.NewRole(t, owner, suffix)
+	for _, setting := range settings {
+		storetest.Exec(t, owner, "ALTER ROLE "+quoted+" SET "+setting)
+	}
+	return strings.Replace(owner.Config().ConnString(), "user=aiv", "user="+name, 1)
+}

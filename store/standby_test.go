@@ -15,57 +15,73 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-func TestStandby(t *testing.T) {
+// TestClusters has the tests of servers with PostgreSQL's default settings of durability.
+func TestClusters(t *testing.T) {
 	t.Parallel()
 	primary := storetest.NewCluster(t)
 	standby := primary.Standby(t)
-	pool, err := store.Open(t.Context(), primary.URL(), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := open(t, primary.URL())
+	t.Run("durability", func(t *testing.T) { testDurable(t, primary.URL()) })
 	t.Run("reads", func(t *testing.T) { testStandbyRead(t, pool, standby) })
 	t.Run("waits", func(t *testing.T) { testStandbyWait(t, pool, standby) })
 	t.Run("promotion", func(t *testing.T) { testPromotedStandby(t, pool, standby, primary.Standby(t)) })
 }
 
+// testDurable: sessions commit durably if the session waits for the disk and the server does not cheat.
+func testDurable(t *testing.T, url string) {
+	for url, want := range map[string]bool{
+		url + "&synchronous_commit=on":                true,
+		url + "&synchronous_commit=local":             true,
+		url + "&synchronous_commit=off":               false,
+		storetest.Empty(t) + "&synchronous_commit=on": false, // with fsync off
+	} {
+		durable, err := store.Durable(t.Context(), open(t, url))
+		must(t, err)
+		equal(t, want, durable, url)
+	}
+}
+
+// openStandby opens a standby that is used by the reads of two connections.
+func openStandby(t *testing.T, primary *pgxpool.Pool, url string, timeout, maxLag time.Duration) *store.Standby {
+	t.Helper()
+	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{
+		URL: url, Primary: primary, MaxConns: 2, Timeout: timeout, MaxLag: maxLag, Log: slog.New(slog.DiscardHandler),
+	})
+	must(t, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func reading(sql string) func(context.Context, store.Querier) error {
+	return func(ctx context.Context, db store.Querier) error {
+		var text string
+		return db.QueryRow(ctx, sql).Scan(&text)
+	}
+}
+
+// positionOf returns the position after what the primary has written, and writes something after it, as counting
+// a request does. See WALPosition.
+func positionOf(t *testing.T, primary *pgxpool.Pool) string {
+	t.Helper()
+	position := read[string](t, primary, `SELECT `+store.WALPosition)
+	storetest.Exec(t, primary, `CREATE OR REPLACE VIEW later AS SELECT 1`)
+	return position
+}
+
 // testStandbyRead: a read is left to the primary if the standby has not replayed the position, or fails; an error that
 // is not the database's is the read's result.
 func testStandbyRead(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluster) {
-	t.Helper()
-	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{
-		URL: standby.URL(), Primary: pool, MaxConns: 2, Timeout: 30 * time.Second, MaxLag: 4 * time.Second, Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openStandby(t, pool, standby.URL(), 30*time.Second, 4*time.Second)
 	if s.Stats().Current {
 		t.Error("a standby is used before it was checked")
 	}
 	go s.Watch(t.Context())
 
-	// position returns a position, and writes something after it, as counting a request does.
-	position := func() (p string) {
-		t.Helper()
-		if err := pool.QueryRow(t.Context(), `SELECT `+store.WALPosition).Scan(&p); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := pool.Exec(t.Context(), `CREATE OR REPLACE VIEW written AS SELECT 1`); err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	query := func(sql string) func(context.Context, store.Querier) error {
-		return func(ctx context.Context, db store.Querier) error {
-			var text string
-			return db.QueryRow(ctx, sql).Scan(&text)
-		}
-	}
 	returns := func(err error) func(context.Context, store.Querier) error {
 		return func(context.Context, store.Querier) error { return err }
 	}
 	notFound := errors.New("not found")
+	now := positionOf(t, pool)
 	for _, test := range []struct {
 		name     string
 		position string
@@ -74,14 +90,14 @@ func testStandbyRead(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluste
 		err      error
 		current  bool // after it
 	}{
-		{"what a read returns", position(), query(`SELECT pg_is_in_recovery()::text`), true, nil, true},
-		{"an error of the caller", position(), returns(notFound), true, notFound, true},
-		{"an error of a statement", position(), query(`SELECT 1 / 0`), false, nil, true},
-		{"a connection that is ended", position(), query(`SELECT pg_terminate_backend(pg_backend_pid())::text`), false, nil, true},
-		{"a connection that is lost", position(), returns(fmt.Errorf("read: %w", io.ErrUnexpectedEOF)), false, nil, false},
-		{"no position", "", query(`SELECT ''`), false, nil, true},
-		{"another timeline", "00000002 0/0", query(`SELECT ''`), false, nil, false},
-		{"a position that is not replayed", "00000001 7FFFFFFF/0", query(`SELECT ''`), false, nil, false},
+		{"what a read returns", now, reading(`SELECT pg_is_in_recovery()::text`), true, nil, true},
+		{"an error of the caller", now, returns(notFound), true, notFound, true},
+		{"an error of a statement", now, reading(`SELECT 1 / 0`), false, nil, true},
+		{"a connection that is ended", now, reading(`SELECT pg_terminate_backend(pg_backend_pid())::text`), false, nil, true},
+		{"a connection that is lost", now, returns(fmt.Errorf("read: %w", io.ErrUnexpectedEOF)), false, nil, false},
+		{"no position", "", reading(`SELECT ''`), false, nil, true},
+		{"another timeline", "00000002 0/0", reading(`SELECT ''`), false, nil, false},
+		{"a position that is not replayed", "00000001 7FFFFFFF/0", reading(`SELECT ''`), false, nil, false},
 	} {
 		storetest.Eventually(t, "reads use the standby before "+test.name, func() bool { return s.Stats().Current })
 		before := s.Stats()
@@ -99,15 +115,7 @@ func testStandbyRead(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluste
 // testStandbyWait: reads that wait for the standby use no connection. They end with their callers, which does not keep
 // other reads from the standby, or when it has replayed their position.
 func testStandbyWait(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluster) {
-	t.Helper()
-	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{
-		URL: standby.URL(), Primary: pool, MaxConns: 2, Timeout: time.Minute, MaxLag: 10 * time.Minute,
-		Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openStandby(t, pool, standby.URL(), time.Minute, 10*time.Minute)
 	watching, stop := context.WithCancel(t.Context())
 	watched := make(chan struct{})
 	go func() {
@@ -119,29 +127,17 @@ func testStandbyWait(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluste
 	<-watched
 
 	standby.Exec(t, "postgres", `SELECT pg_wal_replay_pause()`)
-	storetest.Eventually(t, "the standby has paused the replay", func() (paused bool) {
-		err := s.Pool().QueryRow(t.Context(), `SELECT pg_get_wal_replay_pause_state() = 'paused'`).Scan(&paused)
-		return err == nil && paused
+	storetest.Eventually(t, "the standby has paused the replay", func() bool {
+		return read[bool](t, s.Pool(), `SELECT pg_get_wal_replay_pause_state() = 'paused'`)
 	})
-	var position string
-	if _, err := pool.Exec(t.Context(), `CREATE VIEW awaited AS SELECT 1 AS n`); err != nil {
-		t.Fatal(err)
-	}
-	if err := pool.QueryRow(t.Context(), `SELECT `+store.WALPosition).Scan(&position); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(t.Context(), `CREATE VIEW later AS SELECT 1`); err != nil { // see WALPosition
-		t.Fatal(err)
-	}
+	storetest.Exec(t, pool, `CREATE VIEW awaited AS SELECT '' AS text`)
+	position := positionOf(t, pool)
 	const reads = 8 // more than there are connections
-	read := func(ctx context.Context) (ended chan bool) {
-		ended = make(chan bool, reads)
+	start := func(ctx context.Context) <-chan bool {
+		ended := make(chan bool, reads)
 		for range reads {
 			go func() {
-				done, err := s.Read(ctx, position, func(ctx context.Context, db store.Querier) error {
-					var n int
-					return db.QueryRow(ctx, `SELECT n FROM awaited`).Scan(&n)
-				})
+				done, err := s.Read(ctx, position, reading(`SELECT text FROM awaited`))
 				if err != nil {
 					t.Error(err)
 				}
@@ -150,48 +146,29 @@ func testStandbyWait(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluste
 		}
 		return ended
 	}
-	ended := func(what string, reads chan bool, want bool) {
-		t.Helper()
-		for range cap(reads) {
-			select {
-			case done := <-reads:
-				if done != want {
-					t.Errorf("%s: a read by the standby: %v, want %v", what, done, want)
-				}
-			case <-time.After(time.Minute):
-				t.Fatalf("%s: the reads wait", what)
-			}
-		}
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	rest, cancelRest := context.WithCancel(t.Context())
-	defer cancelRest()
-	canceled, others := read(ctx), read(rest)
+	canceled, others := start(ctx), start(t.Context())
 	storetest.Eventually(t, "all reads wait, and no connection is used", func() bool {
 		stat := s.Pool().Stat()
 		return stat.AcquireCount() > 4*reads && stat.AcquiredConns() == 0
 	})
 	cancel()
-	ended("canceled reads", canceled, false)
+	for range reads {
+		equal(t, false, <-canceled, "a canceled read is done by the standby")
+	}
 	if !s.Stats().Current {
 		t.Error("the standby is not used because callers canceled reads")
 	}
 	standby.Exec(t, "postgres", `SELECT pg_wal_replay_resume()`)
-	ended("reads of the position that was replayed", others, true)
+	for range reads {
+		equal(t, true, <-others, "a read of the position that was replayed is done by the standby")
+	}
 }
 
 // testPromotedStandby: after a standby was promoted, reads use another one that the URL names.
 func testPromotedStandby(t *testing.T, pool *pgxpool.Pool, promoted, other *storetest.Cluster) {
-	t.Helper()
-	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{
-		URL: storetest.ClusterURL("&target_session_attrs=standby", promoted, other), Primary: pool, MaxConns: 2, Timeout: 5 * time.Second,
-		MaxLag: 4 * time.Second, Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openStandby(t, pool, storetest.ClusterURL("&target_session_attrs=standby", promoted, other), 5*time.Second, 4*time.Second)
 	go s.Watch(t.Context())
 	current := func() bool { return s.Stats().Current }
 	storetest.Eventually(t, "reads use the first standby", current)
@@ -204,11 +181,9 @@ func testPromotedStandby(t *testing.T, pool *pgxpool.Pool, promoted, other *stor
 func TestStandbyOfCitus(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
-	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{URL: pool.Config().ConnString(), Primary: pool, MaxConns: 1, Log: slog.New(slog.DiscardHandler)})
+	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{URL: pool.Config().ConnString(), Primary: pool, MaxConns: 1})
 	if err == nil {
 		s.Close()
 	}
-	if refused := err != nil; refused != storetest.OnCitus() {
-		t.Errorf("got %v on Citus: %v", err, storetest.OnCitus())
-	}
+	equal(t, storetest.OnCitus(), err != nil, "refused: ", err)
 }

@@ -16,76 +16,61 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-func TestIsUnavailable(t *testing.T) {
+// TestKindsOfErrors: an error of a database that is unavailable may pass. The inputs of a batch are retried one by one
+// after an error that one of them may have caused.
+func TestKindsOfErrors(t *testing.T) {
+	// An error of PostgreSQL by its code, or one that Citus passes on by its message.
+	code := func(code string) error { return &pgconn.PgError{Code: code} }
+	internal := func(message string) error { return &pgconn.PgError{Code: "XX000", Message: message} }
 	for _, test := range []struct {
-		err  error
-		want bool
+		unavailable, mayConcernOneRow bool
+		errs                          []error
 	}{
-		{&pgconn.PgError{Code: "08006"}, true},
-		{&pgconn.PgError{Code: "XX000", Message: "failure on connection marked as essential: 192.0.2.1:5432"}, true},
-		{&pgconn.PgError{Code: "XX000", Message: "SSL SYSCALL error: EOF detected"}, true},
-		{&pgconn.PgError{Code: "XX000", Message: "canceling statement due to lock timeout"}, true},
-		{&pgconn.PgError{Code: "XX000", Message: `new row for relation "r_102010" violates check constraint "c"`}, false},
-		{&pgconn.PgError{Code: "53300"}, true},  // too many connections
-		{&pgconn.PgError{Code: "53100"}, true},  // disk full
-		{&pgconn.PgError{Code: "57P01"}, true},  // shutdown
-		{&pgconn.PgError{Code: "57P03"}, true},  // starting up
-		{&pgconn.PgError{Code: "57014"}, true},  // statement_timeout
-		{&pgconn.PgError{Code: "58030"}, true},  // I/O error
-		{&pgconn.PgError{Code: "55P03"}, true},  // lock_timeout
-		{&pgconn.PgError{Code: "25006"}, true},  // a standby
-		{&pgconn.PgError{Code: "25P03"}, true},  // idle_in_transaction_session_timeout
-		{&pgconn.PgError{Code: "40001"}, true},  // serialization failure
-		{&pgconn.PgError{Code: "40P01"}, true},  // deadlock
-		{&pgconn.PgError{Code: "23505"}, false}, // unique violation
-		{&pgconn.PgError{Code: "23503"}, false}, // foreign key violation
-		{&pgconn.PgError{Code: "42P01"}, false}, // no such table
-		{&pgconn.PgError{Code: "42501"}, false}, // no privilege
-		{&pgconn.PgError{Code: "55000"}, false},
-		{&pgconn.PgError{Code: "XX000"}, false},
-		{context.DeadlineExceeded, true},
-		{context.Canceled, true},
-		{io.EOF, true},
-		{io.ErrUnexpectedEOF, true},
-		{net.ErrClosed, true},
-		{os.ErrDeadlineExceeded, true},
-		{&net.OpError{Op: "dial", Err: errors.New("refused")}, true},
-		{batch.ErrOverloaded, false}, // has another problem code
-		{pgx.ErrNoRows, false},
-		{errors.New("out of ideas"), false},
+		{true, false, []error{
+			code("53300"), // too many connections
+			code("53100"), // disk full
+			code("57P01"), // shutdown
+			code("57P03"), // starting up
+			code("57014"), // statement_timeout
+			code("58030"), // I/O error
+			code("25006"), // a standby
+			code("25P03"), // idle_in_transaction_session_timeout
+			code("40001"), // serialization failure
+			context.DeadlineExceeded, context.Canceled, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, os.ErrDeadlineExceeded,
+			&net.OpError{Op: "dial", Err: errors.New("refused")},
+		}},
+		{true, true, []error{
+			code("08006"), // a lost server of a cluster
+			internal("failure on connection marked as essential: 192.0.2.1:5432"),
+			internal("SSL SYSCALL error: EOF detected"),
+			internal("canceling statement due to lock timeout"),
+			code("55P03"), // lock_timeout
+			code("40P01"), // deadlock
+		}},
+		{false, true, []error{
+			code("23505"), // unique violation
+			code("23503"), // foreign key violation
+			code("22003"), // number out of range
+			code("42P01"), // no such table
+			code("42501"), // no privilege
+			code("55000"),
+			internal(""),
+			internal(`new row for relation "r_102010" violates check constraint "c"`),
+		}},
+		{false, false, []error{
+			batch.ErrOverloaded, // has another problem code
+			pgx.ErrNoRows,
+			errors.New("out of ideas"),
+		}},
 	} {
-		if got := store.IsUnavailable(test.err); got != test.want {
-			t.Errorf("%v: got %v, want %v", test.err, got, test.want)
-		}
-		if got := store.IsUnavailable(fmt.Errorf("looking up: %w", test.err)); got != test.want {
-			t.Errorf("wrapped %v: got %v, want %v", test.err, got, test.want)
-		}
-	}
-}
-
-// TestMayConcernOneRow: the inputs of a batch are retried one by one after an error that one of them may have caused.
-func TestMayConcernOneRow(t *testing.T) {
-	for _, test := range []struct {
-		err  error
-		want bool
-	}{
-		{&pgconn.PgError{Code: "23505"}, true}, // unique violation
-		{&pgconn.PgError{Code: "22003"}, true}, // number out of range
-		{&pgconn.PgError{Code: "55P03"}, true}, // lock_timeout
-		{&pgconn.PgError{Code: "40P01"}, true}, // deadlock
-		{&pgconn.PgError{Code: "08006"}, true}, // a lost server of a cluster
-		{&pgconn.PgError{Code: "57014"}, false},
-		{&pgconn.PgError{Code: "57P01"}, false},
-		{&pgconn.PgError{Code: "53100"}, false},
-		{&pgconn.PgError{Code: "25006"}, false},
-		{io.ErrUnexpectedEOF, false},
-		{context.DeadlineExceeded, false},
-		{errors.New("out of ideas"), false},
-	} {
-		if got := store.MayConcernOneRow(fmt.Errorf("counting: %w", test.err)); got != test.want {
-			t.Errorf("%v: got %v, want %v", test.err, got, test.want)
+		for _, err := range test.errs {
+			for _, err := range []error{err, fmt.Errorf("looking up: %w", err)} {
+				equal(t, test.unavailable, store.IsUnavailable(err), "unavailable: ", err)
+				equal(t, test.mayConcernOneRow, store.MayConcernOneRow(err), "may concern one row: ", err)
+			}
 		}
 	}
 }
@@ -93,71 +78,42 @@ func TestMayConcernOneRow(t *testing.T) {
 // TestIsUnavailableInLife has the errors from where they arise.
 func TestIsUnavailableInLife(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	for _, test := range []struct {
-		name string
-		ask  func(ctx context.Context) error
-	}{
-		{"no listener", func(ctx context.Context) error {
-			pool, err := store.Open(ctx, "postgres:///aiv?host="+t.TempDir(), 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer pool.Close()
-			return pool.Ping(ctx)
-		}},
-		{"no server of the required kind", func(ctx context.Context) error {
-			pool, err := store.Open(ctx, url+"&target_session_attrs=standby", 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer pool.Close()
-			return pool.Ping(ctx)
-		}},
-		{"a closed pool", func(ctx context.Context) error {
-			pool, err := store.Open(ctx, url, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+	url := storetest.Empty(t)
+	acquire := func(pool *pgxpool.Pool) *pgxpool.Conn {
+		conn, err := pool.Acquire(t.Context())
+		must(t, err)
+		t.Cleanup(conn.Release)
+		return conn
+	}
+	for name, ask := range map[string]func(ctx context.Context) error{
+		"no listener":                    open(t, "postgres:///aiv?host="+t.TempDir()).Ping,
+		"no server of the required kind": open(t, url+"&target_session_attrs=standby").Ping,
+		"a closed pool": func(ctx context.Context) error {
+			pool := open(t, url)
 			pool.Close()
 			return pool.Ping(ctx)
-		}},
-		{"an ended session", func(ctx context.Context) error {
-			conn, err := pgx.Connect(ctx, url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close(ctx)
-			_, err = conn.Exec(ctx, `SELECT pg_terminate_backend(pg_backend_pid())`)
+		},
+		"an ended session": func(ctx context.Context) error {
+			_, err := acquire(open(t, url)).Exec(ctx, `SELECT pg_terminate_backend(pg_backend_pid())`)
 			return err
-		}},
-		{"a closed connection", func(ctx context.Context) error {
-			conn, err := pgx.Connect(ctx, url)
-			if err != nil {
-				t.Fatal(err)
+		},
+		"a closed connection": func(ctx context.Context) error {
+			conn := acquire(open(t, url))
+			conn.Conn().Close(ctx)
+			return conn.Ping(ctx)
+		},
+		"no connection left": func(ctx context.Context) error {
+			pool := open(t, url)
+			for range pool.Config().MaxConns {
+				acquire(pool)
 			}
-			conn.Close(ctx)
-			_, err = conn.Exec(ctx, `SELECT`)
-			return err
-		}},
-		{"no connection left", func(ctx context.Context) error {
-			pool, err := store.Open(ctx, url, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer pool.Close()
-			conn, err := pool.Acquire(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Release()
 			soon, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 			defer cancel()
 			return pool.Ping(soon)
-		}},
+		},
 	} {
-		if err := test.ask(t.Context()); err == nil || !store.IsUnavailable(err) {
-			t.Errorf("%s: %v does not pass for unavailable", test.name, err)
+		if err := ask(t.Context()); err == nil || !store.IsUnavailable(err) {
+			t.Errorf("%s: %v does not pass for unavailable", name, err)
 		}
 	}
 }

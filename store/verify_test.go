@@ -7,8 +7,6 @@ import (
 
 	"aiv/store"
 	"aiv/store/storetest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestVerifyReturnsTheFirstBrokenRows: of the rows that break an invariant all are counted and the first 20 are returned.
@@ -24,9 +22,9 @@ func TestVerifyReturnsTheFirstBrokenRows(t *testing.T) {
 		want[0].Rows = append(want[0].Rows, fmt.Sprint("row ", n+1))
 	}
 	got, err := store.Verify(t.Context(), pool, []store.Invariant{holds, broken})
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
+	must(t, err)
+	equal(t, want, got, "violations")
+
 	writes := store.Invariant{Name: "writes", Query: `UPDATE catalog_revision SET revision = revision RETURNING 'x'`}
 	_, err = store.Verify(t.Context(), pool, []store.Invariant{holds, writes})
 	if err == nil || !strings.HasPrefix(err.Error(), "verify writes: ") || !strings.Contains(err.Error(), "read-only") {
