@@ -1,11 +1,8 @@
 package schema
 
 import (
-	"context"
 	"io/fs"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Exported for the tests, which are an external package because storetest imports this one.
@@ -20,11 +17,6 @@ func (c Config) From(files fs.FS) Config {
 func (c Config) Locking(timeout time.Duration, attempts int) Config {
 	c.lockTimeout, c.attempts, c.pause = timeout, attempts, time.Millisecond
 	return c
-}
-
-// MigrateFrom is Migrate with these files.
-func MigrateFrom(ctx context.Context, pool *pgxpool.Pool, files fs.FS) ([]Migration, error) {
-	return Config{files: files}.Migrate(ctx, pool)
 }
 
 // MigrateLock is the advisory lock of a migrating session.

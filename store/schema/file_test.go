@@ -7,10 +7,6 @@ import (
 
 	"aiv/store/schema"
 	"aiv/store/storetest"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // TestSchemaFile compares schema.sql with what the migrations make, also after Distribute, which changes nothing without
@@ -18,30 +14,21 @@ import (
 func TestSchemaFile(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("../schema.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := emptyPool(t)
-	if _, err := pool.Exec(t.Context(), string(file)); err != nil {
-		t.Fatal(err)
-	}
-	migrated := storetest.Plain(t)
+	must(t, err)
+	pool, migrated := open(t, storetest.Empty(t)), storetest.Plain(t)
+	storetest.Exec(t, pool, string(file))
 	if _, err := schema.Distribute(t.Context(), migrated, capabilities); !errors.Is(err, schema.ErrNoCitus) {
 		t.Errorf("Distribute: got error %v, want ErrNoCitus", err)
 	}
-	want := describeSchema(t, migrated)
+	want := column[string](t, migrated, describeSchema)
 	if len(want) < 100 {
 		t.Fatalf("the migrations make only %d objects", len(want))
 	}
-	if diff := cmp.Diff(want, describeSchema(t, pool)); diff != "" {
-		t.Errorf("schema.sql differs from the migrations (-migrations +schema.sql):\n%s", diff)
-	}
+	equal(t, want, column[string](t, pool, describeSchema), "schema.sql differs from the migrations")
 }
 
-// describeSchema returns one line for each column, constraint, index, trigger and function of the schema.
-func describeSchema(t *testing.T, pool *pgxpool.Pool) []string {
-	t.Helper()
-	rows, err := pool.Query(t.Context(), `
+// describeSchema selects one line for each column, constraint, index, trigger and function of the schema.
+const describeSchema = `
 SELECT line FROM (
   SELECT format('table %s %s column %s %s %s %s %s %s %s', c.relname, c.reloptions, row_number() OVER (PARTITION BY c.oid ORDER BY a.attnum), a.attname, format_type(a.atttypid, a.atttypmod),
     CASE WHEN a.attnotnull THEN 'not null' END, a.attcompression, a.attidentity::text || a.attgenerated::text || COALESCE(l.collname::text, ''), pg_get_expr(d.adbin, d.adrelid)) AS line
@@ -59,13 +46,4 @@ SELECT line FROM (
   SELECT format('trigger %s %s', pg_get_triggerdef(oid), tgenabled) FROM pg_trigger WHERE NOT tgisinternal
   UNION ALL
   SELECT format('function %s %s', pg_get_functiondef(oid), proacl) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
-) described ORDER BY line COLLATE "C"`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lines
-}
+) described ORDER BY line COLLATE "C"`

@@ -1,10 +1,17 @@
 package schema_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
+	"aiv/store"
 	"aiv/store/schema"
 	"aiv/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -16,8 +23,7 @@ var capabilities = []schema.Capability{schema.Base, {
 		{Name: "accounts", Serve: schema.Privileges{schema.Select}},
 		{Name: "credentials", Serve: schema.Privileges{schema.Select}},
 		{Name: "models", Serve: schema.Privileges{schema.Select}, Dispatch: schema.Privileges{schema.Select}},
-		{Name: "provider_dependencies",
-			Serve: schema.Privileges{schema.Select}, Dispatch: schema.Privileges{schema.Select}},
+		{Name: "provider_dependencies", Serve: schema.Privileges{schema.Select}, Dispatch: schema.Privileges{schema.Select}},
 		{Name: "measurement_runs", Serve: schema.Privileges{schema.Select, schema.Insert}, // both services create runs
 			Dispatch: schema.Privileges{schema.Select, schema.Insert, schema.UpdateOf("status", "started_at")}},
 		{Name: "idempotency_records", Serve: schema.Privileges{schema.Select, schema.Insert, schema.Delete}},
@@ -27,3 +33,60 @@ var capabilities = []schema.Capability{schema.Base, {
 	Functions: []schema.Object{{Name: "cancel_run", Serve: schema.Privileges{schema.Execute}}},
 	Sequences: []schema.Object{{Name: "job_turn_numbers", Dispatch: schema.Privileges{schema.Usage}}},
 }}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal reports a difference between two values, which what describes.
+func equal[T any](t testing.TB, want, got T, what ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
+	}
+}
+
+func open(t testing.TB, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := store.Open(t.Context(), url, 4)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// as returns a pool of another role's sessions, with other values of settings.
+func as(t testing.TB, owner *pgxpool.Pool, role string, settings ...string) *pgxpool.Pool {
+	t.Helper()
+	config := owner.Config()
+	config.ConnConfig.User, config.MaxConns = role, 1
+	for _, setting := range settings {
+		name, value, _ := strings.Cut(setting, "=")
+		config.ConnConfig.RuntimeParams[name] = value
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// column returns the values that a query selects.
+func column[T any](t testing.TB, pool *pgxpool.Pool, sql string) []T {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), sql)
+	must(t, err)
+	values, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	must(t, err)
+	return values
+}
+
+// names returns the names of migrations, with a space between two.
+func names(migrations []schema.Migration) string {
+	var names []string
+	for _, m := range migrations {
+		names = append(names, m.String())
+	}
+	return strings.Join(names, " ")
+}

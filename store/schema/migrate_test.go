@@ -13,115 +13,91 @@ import (
 	"aiv/store"
 	"aiv/store/schema"
 	"aiv/store/storetest"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// files makes a migration source: each text is the SQL of the next number.
+// files makes a migration source: each text is the SQL of the next number. An empty one is left out.
 func files(texts ...string) fstest.MapFS {
 	fs := fstest.MapFS{}
 	for i, text := range texts {
-		fs[fmt.Sprintf("migrations/%04d_step.sql", i+1)] = &fstest.MapFile{Data: []byte(text)}
+		if text != "" {
+			fs[fmt.Sprintf("migrations/%04d_step.sql", i+1)] = &fstest.MapFile{Data: []byte(text)}
+		}
 	}
 	return fs
 }
 
-func emptyPool(t *testing.T) *pgxpool.Pool {
-	t.Helper()
-	pool, err := store.Open(t.Context(), storetest.Empty(t), 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
-}
-
-func names(migrations []schema.Migration) []string {
-	var names []string
-	for _, m := range migrations {
-		names = append(names, m.String())
-	}
-	return names
-}
-
 func TestMigrationsRunOnce(t *testing.T) {
 	t.Parallel()
-	pool := emptyPool(t)
+	pool := open(t, storetest.Empty(t))
 	const one, two = `CREATE TABLE one (); CREATE TABLE uno ();`, `CREATE TABLE two ();`
+	const newer = "the database is newer than this binary: it has "
 	type step struct {
-		files   fstest.MapFS
-		applied []string
-		fault   string
+		files fstest.MapFS
+		want  string // the migrations that are applied, and the error
 	}
-	for _, test := range []struct {
-		name  string
-		steps []step
-	}{
-		{"twice", []step{
-			{files(one, two), []string{"0001_step", "0002_step"}, ""},
-			{files(one, two), nil, ""},
-		}},
-		{"one after the other", []step{
-			{files(one), []string{"0001_step"}, ""},
-			{files(one, two), []string{"0002_step"}, ""},
-		}},
-		{"a failing one leaves nothing, not even its first half", []step{
-			{files(one, "CREATE TABLE half ();\nSELECT nonsense;"), []string{"0001_step"}, "apply migration 0002_step, line 2"},
-			{files(one, "CREATE TABLE half ();"), []string{"0002_step"}, ""},
-		}},
-		{"a changed one", []step{
-			{files(one), []string{"0001_step"}, ""},
-			{files(one+" ", two), nil, "the database has another version of migration 0001_step"},
-		}},
-		{"a newer database", []step{
-			{files(one, two), []string{"0001_step", "0002_step"}, ""},
-			{files(one), nil, "the database is newer than this binary: it has migration 0002_step"},
-		}},
-		{"a newer database that is compatible", []step{
-			{files(one, "-- oldest-compatible: 0001\n"+two), []string{"0001_step", "0002_step"}, ""},
-			{files(one), nil, ""},
-		}},
-		{"a newer database that is compatible with later binaries", []step{
-			{files(one, two, "-- oldest-compatible: 0002\nCREATE TABLE three ();"), []string{"0001_step", "0002_step", "0003_step"}, ""},
-			{files(one, two), nil, ""},
-			{files(one), nil, "it has 2 migrations (0002_step, 0003_step)"},
-		}},
-		{"one between that the binary lacks", []step{
-			{files(one, two), []string{"0001_step", "0002_step"}, ""},
-			{fstest.MapFS{"migrations/0001_step.sql": {Data: []byte(one)}, "migrations/0003_step.sql": {Data: []byte(two)}}, nil, "it has migration 0002_step"},
-		}},
-		{"a newer database that is compatible but lacks an older one", []step{
-			{fstest.MapFS{"migrations/0001_step.sql": {Data: []byte(one)}, "migrations/0003_step.sql": {Data: []byte("-- oldest-compatible: 0001\n")}},
-				[]string{"0001_step", "0003_step"}, ""},
-			{files(one, two), nil, "it has migration 0003_step"},
-		}},
-		{"a newer database of which one is changed", []step{
-			{files(one, two), []string{"0001_step", "0002_step"}, ""},
-			{files(one + " "), nil, "the database is newer than this binary"},
-		}},
-		{"compatible with itself only", []step{
-			{files("-- oldest-compatible: 0001\n" + one), nil, "oldest-compatible must be an older migration"},
-		}},
-		{"two with one number", []step{
-			{fstest.MapFS{"migrations/0001_a.sql": {}, "migrations/0001_b.sql": {}}, nil, "its number is used by 0001_a"},
-		}},
-		{"a strange name", []step{
-			{fstest.MapFS{"migrations/1-a.sql": {}}, nil, "its name is not NNNN_name.sql"},
-		}},
+	for name, steps := range map[string][]step{
+		"twice": {
+			{files(one, two), "0001_step 0002_step"},
+			{files(one, two), ""},
+		},
+		"one after the other": {
+			{files(one), "0001_step"},
+			{files(one, two), "0002_step"},
+		},
+		"a failing one leaves nothing, not even its first half": {
+			{files(one, "CREATE TABLE half ();\nSELECT nonsense;"),
+				`0001_step: apply migration 0002_step, line 2: ERROR: column "nonsense" does not exist (SQLSTATE 42703)`},
+			{files(one, "CREATE TABLE half ();"), "0002_step"},
+		},
+		"a changed one": {
+			{files(one), "0001_step"},
+			{files(one+" ", two), ": the database has another version of migration 0001_step; use the binary that applied it"},
+		},
+		"a newer database": {
+			{files(one, two), "0001_step 0002_step"},
+			{files(one), ": " + newer + "migration 0002_step; use the newer binary"},
+		},
+		"a newer database that is compatible": {
+			{files(one, "-- oldest-compatible: 0001\n"+two), "0001_step 0002_step"},
+			{files(one), ""},
+		},
+		"a newer database that is compatible with later binaries": {
+			{files(one, two, "-- oldest-compatible: 0002\nCREATE TABLE three ();"), "0001_step 0002_step 0003_step"},
+			{files(one, two), ""},
+			{files(one), ": " + newer + "2 migrations (0002_step, 0003_step); use the newer binary"},
+		},
+		"one between that the binary lacks": {
+			{files(one, two), "0001_step 0002_step"},
+			{files(one, "", two), ": " + newer + "migration 0002_step; use the newer binary"},
+		},
+		"a newer database that is compatible but lacks an older one": {
+			{files(one, "", "-- oldest-compatible: 0001\n"), "0001_step 0003_step"},
+			{files(one, two), ": " + newer + "migration 0003_step; use the newer binary"},
+		},
+		"a newer database of which one is changed": {
+			{files(one, two), "0001_step 0002_step"},
+			{files(one + " "), ": " + newer + "migration 0002_step; use the newer binary"},
+		},
+		"compatible with itself only": {
+			{files("-- oldest-compatible: 0001\n" + one), ": migration 0001_step: oldest-compatible must be an older migration than itself"},
+		},
+		"two with one number": {
+			{fstest.MapFS{"migrations/0001_a.sql": {}, "migrations/0001_b.sql": {}},
+				": migration migrations/0001_b.sql: its number is used by 0001_a"},
+		},
+		"a strange name": {
+			{fstest.MapFS{"migrations/1-a.sql": {}}, ": migration migrations/1-a.sql: its name is not NNNN_name.sql"},
+		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			storetest.Exec(t, pool, `DROP SCHEMA public CASCADE`, `CREATE SCHEMA public`)
-			for i, s := range test.steps {
-				applied, err := schema.MigrateFrom(t.Context(), pool, s.files)
-				if diff := cmp.Diff(s.applied, names(applied)); diff != "" {
-					t.Errorf("step %d: applied (-want +got):\n%s", i, diff)
-				}
-				if fmt.Sprint(err) != "<nil>" && s.fault == "" || s.fault != "" && !strings.Contains(fmt.Sprint(err), s.fault) {
-					t.Errorf("step %d: got error %v, want %q", i, err, s.fault)
-				}
+		storetest.Exec(t, pool, `DROP SCHEMA public CASCADE`, `CREATE SCHEMA public`)
+		for i, s := range steps {
+			applied, err := schema.Config{}.From(s.files).Migrate(t.Context(), pool)
+			got := names(applied)
+			if err != nil {
+				got += ": " + err.Error()
 			}
-		})
+			equal(t, s.want, got, name, ": step ", i)
+		}
 	}
 }
 
@@ -129,46 +105,32 @@ func TestMigrationsRunOnce(t *testing.T) {
 // wait for it.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
-	url := storetest.Empty(t) + "&lock_timeout=50ms&statement_timeout=200ms"
+	pool := open(t, storetest.Empty(t)+"&lock_timeout=50ms&statement_timeout=200ms")
 	source := files(`SELECT pg_sleep(0.5); CREATE TABLE one (i int);`, `CREATE INDEX x ON one (i);`)
-	var mu sync.Mutex
-	var applied []string
+	applied := make([]string, 4)
 	var wg sync.WaitGroup
-	for range 4 {
+	for i := range applied {
 		wg.Go(func() {
-			pool, err := store.Open(t.Context(), url, 2)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer pool.Close()
-			mine, err := schema.MigrateFrom(t.Context(), pool, source)
+			mine, err := schema.Config{}.From(source).Migrate(t.Context(), pool)
 			if err != nil {
 				t.Error(err)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			applied = append(applied, names(mine)...)
+			applied[i] = names(mine)
 		})
 	}
 	wg.Wait()
-	if diff := cmp.Diff([]string{"0001_step", "0002_step"}, applied); diff != "" {
-		t.Errorf("applied by all (-want +got):\n%s", diff)
-	}
+	equal(t, "0001_step 0002_step", strings.Join(applied, ""), "applied by all")
 }
 
 // TestMigrateStopsWaiting: a process that is interrupted while another one migrates stops waiting for it.
 func TestMigrateStopsWaiting(t *testing.T) {
 	t.Parallel()
-	pool := emptyPool(t)
+	pool := open(t, storetest.Empty(t))
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	if _, err := tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock($1)`, schema.MigrateLock); err != nil {
-		t.Fatal(err)
-	}
+	_, err = tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock($1)`, schema.MigrateLock)
+	must(t, err)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	ended := make(chan error, 1)
@@ -176,12 +138,9 @@ func TestMigrateStopsWaiting(t *testing.T) {
 		_, err := schema.Migrate(ctx, pool)
 		ended <- err
 	}()
-	waiting := func() (n int) {
-		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
-			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
+	waiting := func() int {
+		return column[int](t, pool, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)[0]
 	}
 	storetest.Eventually(t, "the migration waits for the lock", func() bool { return waiting() == 1 })
 	interrupt()
@@ -195,105 +154,81 @@ func TestMigrateStopsWaiting(t *testing.T) {
 // data of release 0.1.0, whose table of the migrations lacks a column, cannot be upgraded.
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	pool := emptyPool(t)
-	read := func() schema.Status {
-		t.Helper()
-		status, err := schema.ReadStatus(t.Context(), pool)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return status
-	}
+	pool := open(t, storetest.Empty(t))
 	ready := func() error { return schema.Ready(t.Context(), pool, capabilities, schema.Serve) }
-	pending := read()
-	if err := pending.Err(); !isPending(err) || !strings.Contains(err.Error(), "aiv migrate") {
-		t.Errorf("empty database: got %v, want a *PendingError that says what to run", err)
+	status := func() error {
+		s, err := schema.ReadStatus(t.Context(), pool)
+		return errors.Join(err, s.Err())
 	}
-	if err := ready(); !isPending(err) {
-		t.Errorf("ready without tables: %v", err)
+	migrate := func() error {
+		_, err := schema.Migrate(t.Context(), pool)
+		return err
 	}
+	pending, err := schema.ReadStatus(t.Context(), pool)
+	must(t, err)
+	failsWith[*schema.PendingError](t, pending.Err(), "the database lacks ", "without tables")
+	failsWith[*schema.PendingError](t, ready(), "the database lacks ", "ready without tables")
 	storetest.Exec(t, pool, `CREATE TABLE schema_migrations (version int, name text, checksum bytea, applied_at timestamptz, oldest_compatible int)`)
-	if err := ready(); !isPending(err) {
-		t.Errorf("ready without migrations: %v", err)
-	}
+	failsWith[*schema.PendingError](t, ready(), "the database lacks ", "ready without migrations")
 
 	storetest.Exec(t, pool, `ALTER TABLE schema_migrations DROP COLUMN oldest_compatible`,
 		`INSERT INTO schema_migrations VALUES (1, 'identity', '', now())`)
-	_, statusErr := schema.ReadStatus(t.Context(), pool)
-	_, migrateErr := schema.Migrate(t.Context(), pool)
-	for name, err := range map[string]error{"ReadStatus": statusErr, "Migrate": migrateErr, "Ready": ready()} {
-		if _, ok := errors.AsType[*schema.ChangedError](err); !ok || !strings.HasPrefix(err.Error(), "the table schema_migrations has other columns: ") {
-			t.Errorf("the first release: %s: got %v, want a *ChangedError", name, err)
-		}
+	for name, err := range map[string]error{"status": status(), "migrate": migrate(), "ready": ready()} {
+		failsWith[*schema.ChangedError](t, err, "the table schema_migrations has other columns: ", name, " on the first release")
 	}
 
 	storetest.Exec(t, pool, `DROP TABLE schema_migrations`)
 	applied, err := schema.Migrate(t.Context(), pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(names(pending.Pending), names(applied)); diff != "" {
-		t.Errorf("applied what was pending (-want +got):\n%s", diff)
-	}
-	status := read()
-	if status.Err() != nil {
-		t.Errorf("migrated database: %v", status.Err())
-	}
-	if diff := cmp.Diff(names(applied), names(status.Applied)); diff != "" {
-		t.Errorf("status after migrating (-want +got):\n%s", diff)
-	}
+	must(t, err)
+	equal(t, names(pending.Pending), names(applied), "applied what was pending")
+	migrated, err := schema.ReadStatus(t.Context(), pool)
+	must(t, errors.Join(err, migrated.Err()))
+	equal(t, names(applied), names(migrated.Applied), "status after migrating")
 
 	storetest.Exec(t, pool, `INSERT INTO schema_migrations VALUES (9000, 'future', '')`)
-	_, err = schema.Migrate(t.Context(), pool)
-	for name, err := range map[string]error{"ReadStatus": read().Err(), "Migrate": err, "Ready": ready()} {
-		if _, ok := errors.AsType[*schema.NewerError](err); !ok {
-			t.Errorf("newer database: %s: got %v, want a *NewerError", name, err)
-		}
+	for name, err := range map[string]error{"status": status(), "migrate": migrate(), "ready": ready()} {
+		failsWith[*schema.NewerError](t, err, "the database is newer than this binary: it has migration 9000_future", name, " of a newer database")
 	}
 }
 
-func isPending(err error) bool {
-	_, pending := errors.AsType[*schema.PendingError](err)
-	return pending
+// failsWith reports an error that has another type or beginning.
+func failsWith[E error](t *testing.T, err error, beginning string, what ...any) {
+	t.Helper()
+	if e, ok := errors.AsType[E](err); !ok || !strings.HasPrefix(e.Error(), beginning) {
+		t.Errorf("%s: got %T %[2]v, want %s…", fmt.Sprint(what...), err, beginning)
+	}
 }
 
 // TestMigrateBehindALock: a migration that waits for a lock, here after another statement, reports the session that
 // holds it, lets writers pass, and is applied when the lock is free, or given up.
 func TestMigrateBehindALock(t *testing.T) {
 	t.Parallel()
-	pool := emptyPool(t)
-	if _, err := schema.MigrateFrom(t.Context(), pool, files(`CREATE TABLE one (i int)`)); err != nil {
-		t.Fatal(err)
-	}
+	pool := open(t, storetest.Empty(t))
+	const one = `CREATE TABLE one (i int)`
+	_, err := schema.Config{}.From(files(one)).Migrate(t.Context(), pool)
+	must(t, err)
 	role, quoted := storetest.NewRole(t, pool, "_owner")
 	storetest.Exec(t, pool, `GRANT SELECT ON schema_migrations TO `+quoted, `GRANT CREATE ON SCHEMA public TO `+quoted, `ALTER TABLE one OWNER TO `+quoted)
 	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer tx.Rollback(t.Context())
 	var holder int
-	if err := tx.QueryRow(t.Context(), `SELECT pg_backend_pid() FROM (SELECT count(*) FROM one) c`).Scan(&holder); err != nil {
-		t.Fatal(err)
-	}
-	next := files(`CREATE TABLE one (i int)`, `SELECT pg_sleep(0.2); ALTER TABLE one ADD j int`)
-	config := schema.Config{}.From(next).Locking(time.Second, 2)
-	_, err = config.Migrate(t.Context(), pool)
+	must(t, tx.QueryRow(t.Context(), `SELECT pg_backend_pid() FROM (SELECT count(*) FROM one) c`).Scan(&holder))
+	config := schema.Config{}.From(files(one, `SELECT pg_sleep(0.2); ALTER TABLE one ADD j int`))
+
+	_, err = config.Locking(time.Second, 2).Migrate(t.Context(), pool)
 	if want := fmt.Sprintf("held by process %d (aiv, idle in transaction", holder); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got error %v, want %q", err, want)
 	}
-
 	_, err = config.Locking(time.Second, 1).Migrate(t.Context(), as(t, pool, role))
 	want := fmt.Sprintf("held by process %d (aiv; GRANT pg_read_all_stats TO %s shows more);", holder, role)
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("by a role that may not read the session: got error %v, want %q", err, want)
 	}
-	config = config.Locking(500*time.Millisecond, 1000)
 	config.Report = func(string) { tx.Rollback(t.Context()) }
-	applied, err := config.Migrate(t.Context(), pool)
-	if err != nil || len(applied) != 1 {
-		t.Errorf("after the lock was released: applied %v, %v", names(applied), err)
-	}
+	applied, err := config.Locking(500*time.Millisecond, 1000).Migrate(t.Context(), pool)
+	must(t, err)
+	equal(t, "0002_step", names(applied), "applied after the lock was released")
 }
 
 // TestMigrationsArePlannedPlainly: a migration may join and sort all rows of a table, so it has the planner's defaults,
@@ -301,23 +236,14 @@ func TestMigrateBehindALock(t *testing.T) {
 func TestMigrationsArePlannedPlainly(t *testing.T) {
 	t.Parallel()
 	pool, err := store.OpenHot(t.Context(), storetest.Empty(t), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer pool.Close()
-	_, err = schema.MigrateFrom(t.Context(), pool, files(`
-CREATE TABLE seen AS SELECT name, current_setting(name) AS value FROM unnest('{plan_cache_mode,enable_seqscan,enable_bitmapscan,enable_sort,
-  enable_incremental_sort,statement_timeout,lock_timeout,idle_in_transaction_session_timeout}'::text[]) AS s (name)`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	if err := pool.QueryRow(t.Context(), `SELECT array_agg(name || ' ' || value ORDER BY name) FROM seen`).Scan(&got); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"enable_bitmapscan on", "enable_incremental_sort on", "enable_seqscan on", "enable_sort on",
-		"idle_in_transaction_session_timeout 0", "lock_timeout 2s", "plan_cache_mode auto", "statement_timeout 0"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("settings of a migration (-want +got):\n%s", diff)
-	}
+	source := files(`CREATE TABLE seen AS SELECT name || ' ' || current_setting(name) AS setting
+		FROM unnest('{plan_cache_mode,enable_seqscan,enable_bitmapscan,enable_sort,enable_incremental_sort,statement_timeout,lock_timeout,
+			idle_in_transaction_session_timeout}'::text[]) AS s (name)`)
+	_, err = schema.Config{}.From(source).Migrate(t.Context(), pool)
+	must(t, err)
+	equal(t, []string{"enable_bitmapscan on", "enable_incremental_sort on", "enable_seqscan on", "enable_sort on",
+		"idle_in_transaction_session_timeout 0", "lock_timeout 2s", "plan_cache_mode auto", "statement_timeout 0"},
+		column[string](t, pool, `SELECT setting FROM seen ORDER BY 1`), "settings of a migration")
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"aiv/store/schema"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestStatementsEndAtSemicolons: semicolons in comments and strings end no statement, and no character is lost.
@@ -22,9 +20,7 @@ func TestStatementsEndAtSemicolons(t *testing.T) {
 		{"SELECT ';', 'it''s;', '--';", "SELECT '"},
 		{"DO $$ BEGIN; END $$;", "CREATE FUNCTION f() AS $f$ SELECT $$;$$; $f$;", "SELECT $1;"},
 	} {
-		if diff := cmp.Diff(want, schema.Statements(strings.Join(want, ""))); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
+		equal(t, want, schema.Statements(strings.Join(want, "")), "statements")
 	}
 }
 
@@ -33,15 +29,11 @@ func TestStatementsEndAtSemicolons(t *testing.T) {
 func TestEachFormReplacesOneStatement(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("migrations/*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all := schema.Statements(string(text))
 		if rest, ok := strings.CutPrefix(string(text), strings.Join(all, "")); !ok || strings.TrimSpace(rest) != "" {
 			t.Errorf("%s has more than its statements: %q", file, rest)
@@ -52,7 +44,5 @@ func TestEachFormReplacesOneStatement(t *testing.T) {
 			}
 		}
 	}
-	if found != schema.DistributedForms {
-		t.Errorf("%d statements have another form, want %d", found, schema.DistributedForms)
-	}
+	equal(t, schema.DistributedForms, found, "statements that have another form")
 }
