@@ -3,86 +3,52 @@ package private_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"aiv/store/private"
 	"aiv/store/storetest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestFirstStart: processes that start at once on a folder make one server, which others cannot reach and which loses
 // nothing, and remove what an interrupted initdb left.
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
-	config := private.Config{Dir: folder(t)}
-	write(t, config.Dir, marker)
-	leftover := filepath.Join(config.Dir, "pg.partial-1")
-	mkdir(t, leftover)
-	var users []*user
-	for range 2 {
-		users = append(users, startUser(t, config))
-	}
+	config := private.Config{Dir: made(t, `touch aiv-private-postgresql; mkdir pg.partial-1`)}
+	users := []*user{startUser(t, config), startUser(t, config)}
 	p := start(t, config)
 	defer p.Close()
 	const started = `SELECT pg_postmaster_start_time()::text`
-	ours := mustAsk(t, p.URL(), started)
 	for _, u := range users {
-		if got := mustAsk(t, u.url(t), started); got != ours {
-			t.Errorf("another process has the server of %s, this one that of %s", got, ours)
-		}
+		equal(t, mustAsk(t, p.URL(), started), mustAsk(t, u.url(t), started), "start of another process's server")
 	}
 
-	if _, err := os.Stat(leftover); !os.IsNotExist(err) {
-		t.Errorf("the leftover is still there: %v", err)
+	if !isGone(filepath.Join(config.Dir, "pg.partial-1")) {
+		t.Error("the leftover is still there")
 	}
-	modes := map[string]os.FileMode{}
-	for _, name := range []string{"pg", "log", "socket", "socket/.s.PGSQL.5432", "users.lock"} {
+	modes := map[string]os.FileMode{"pg": 0o700, "log": 0o700, "socket": 0o700, "socket/.s.PGSQL.5432": 0o700, "users.lock": 0o600}
+	for name, want := range modes {
 		info, err := os.Stat(filepath.Join(config.Dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		modes[name] = info.Mode().Perm()
-	}
-	wantModes := map[string]os.FileMode{
-		"pg": 0o700, "log": 0o700, "socket": 0o700, "socket/.s.PGSQL.5432": 0o700, "users.lock": 0o600,
-	}
-	if diff := cmp.Diff(wantModes, modes); diff != "" {
-		t.Errorf("permissions (-want +got):\n%s", diff)
+		must(t, err)
+		equal(t, want, info.Mode().Perm(), "permissions of ", name)
 	}
 	if info, err := os.Stat(config.Dir); err != nil || info.Mode().Perm()&0o007 != 0 {
 		t.Errorf("the folder is open to others: %v, %v", info.Mode(), err)
 	}
-	settings := map[string]string{}
-	wantSettings := map[string]string{
-		"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on",
-		"listen_addresses": "", "server_encoding": "UTF8", "lc_collate": "C", "TimeZone": "UTC", "data_checksums": "on",
+	equal(t, "fsync=on synchronous_commit=on full_page_writes=on listen_addresses= server_encoding=UTF8 lc_collate=C TimeZone=UTC data_checksums=on",
+		mustAsk(t, p.URL(), `SELECT string_agg(name || '=' || current_setting(name), ' ' ORDER BY at) FROM unnest('{fsync,synchronous_commit,
+			full_page_writes,listen_addresses,server_encoding,lc_collate,TimeZone,data_checksums}'::text[]) WITH ORDINALITY AS s (name, at)`), "settings")
+	equal(t, "aiv@aiv", mustAsk(t, p.URL(), `SELECT current_user || '@' || current_database()`), "URL")
+	server := postmaster(config.Dir)
+	if ps(server, "uid") == "0" {
+		t.Error("the server runs as root")
 	}
-	var names []string
-	for name := range wantSettings {
-		names = append(names, name)
-	}
-	values := mustAsk(t, p.URL(), `SELECT string_agg(current_setting(name), E'\n' ORDER BY n) FROM unnest('{`+strings.Join(names, ",")+`}'::text[]) WITH ORDINALITY AS s (name, n)`)
-	for i, value := range strings.Split(values, "\n") {
-		settings[names[i]] = value
-	}
-	if diff := cmp.Diff(wantSettings, settings); diff != "" {
-		t.Errorf("settings (-want +got):\n%s", diff)
-	}
-	if got, want := mustAsk(t, p.URL(), `SELECT current_user || '@' || current_database()`), "aiv@aiv"; got != want {
-		t.Errorf("URL: got %s, want %s", got, want)
-	}
-	if got := ps(t, postmaster(config.Dir), "uid"); got == "0" {
-		t.Errorf("the server runs as root")
-	}
-	for _, pid := range []int{postmaster(config.Dir), supervisor(t, postmaster(config.Dir))} {
-		if got, ours := ps(t, pid, "pgid"), ps(t, os.Getpid(), "pgid"); got == ours {
+	for _, pid := range []int{server, supervisor(t, server)} {
+		if ps(pid, "pgid") == ps(os.Getpid(), "pgid") {
 			t.Errorf("process %d would get this terminal's signals", pid)
 		}
 	}
@@ -91,6 +57,8 @@ func TestFirstStart(t *testing.T) {
 	}
 }
 
+// TestLongPath: the socket of a folder whose path is too long for sockets is in another private folder, which ends with
+// the server.
 func TestLongPath(t *testing.T) {
 	t.Parallel()
 	config := ephemeral(t)
@@ -98,110 +66,77 @@ func TestLongPath(t *testing.T) {
 	p := start(t, config)
 	mustAsk(t, p.URL(), `SELECT ''`)
 	short, err := os.Readlink(filepath.Join(config.Dir, "socket"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	info, err := os.Stat(short)
-	if err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("the socket's folder: %v, %v", info.Mode(), err)
-	}
+	must(t, err)
+	equal(t, os.FileMode(0o700), info.Mode().Perm(), "permissions of the socket's folder")
 	p.Close()
-	if _, err := os.Stat(short); !os.IsNotExist(err) {
-		t.Errorf("the socket's folder is still there: %v", err)
+	if !isGone(short) {
+		t.Error("the socket's folder is still there")
 	}
 }
 
-func TestUnsafeFoldersAreRefused(t *testing.T) {
+// TestStartIsRefused: the folder of an ephemeral server that does not start is removed.
+func TestStartIsRefused(t *testing.T) {
 	t.Parallel()
-	foreign := folder(t)
-	if err := os.WriteFile(filepath.Join(foreign, "thesis.txt"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.Stat(foreign)
-	if err != nil {
-		t.Fatal(err)
-	}
-	inner := filepath.Join(folder(t), "postgresql")
-	if err := errors.Join(os.Mkdir(inner, 0o700), os.WriteFile(filepath.Join(inner, "aiv-private-postgresql"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	locked := folder(t)
-	if err := os.Chmod(locked, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	refused := ephemeral(t)
-	refused.Settings = map[string]string{"shared_buffers": "many"}
+	of13 := made(t, `touch aiv-private-postgresql; mkdir pg; echo 13 >pg/PG_VERSION; `+ofServer)
+	wrongSetting, noSupervisor := ephemeral(t), ephemeral(t)
+	wrongSetting.Settings = map[string]string{"shared_buffers": "many"}
 	program, err := exec.LookPath("true")
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := initialized(t).Dir
-	if err := os.WriteFile(filepath.Join(old, "pg", "PG_VERSION"), []byte("13\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-
+	must(t, err)
 	for _, test := range []struct {
 		name   string
 		config private.Config
-		root   bool // only root meets it
 		want   string
 	}{
-		{"another program's folder", private.Config{Dir: foreign}, false,
-			foreign + " is not empty and not a folder of aiv (it has thesis.txt)"},
-		{"the parent of a private server's folder", private.Config{Dir: filepath.Dir(inner)}, false,
-			filepath.Dir(inner) + " is not a folder of aiv, but " + inner + " is; choose that one"},
-		{"a parent that the server's account cannot enter", private.Config{Dir: filepath.Join(locked, "data")}, true,
-			"cannot enter " + locked},
-		{"lasting data for an ephemeral server", private.Config{Dir: old, Ephemeral: true}, false,
-			old + " has the marker aiv-private-postgresql"},
-		{"a setting that PostgreSQL refuses", refused, false,
-			`invalid value for parameter "shared_buffers": "many"`},
-		{"a file", private.Config{Dir: filepath.Join(foreign, "thesis.txt")}, false, "is not a folder"},
-		{"no server", private.WithServers(private.Config{Dir: folder(t)}, nil), false,
+		{"lasting data for an ephemeral server", private.Config{Dir: of13, Ephemeral: true}, of13 + " has the marker aiv-private-postgresql"},
+		{"a setting that PostgreSQL refuses", wrongSetting, `invalid value for parameter "shared_buffers": "many"`},
+		{"no server", private.WithServers(private.Config{Dir: folder(t)}, nil),
 			"no PostgreSQL server of version 14 or newer is installed; install it"},
-		{"old servers", private.WithServers(private.Config{Dir: folder(t)}, map[string]int{"/a": 13, "/b": 12, "/c": 0}), false,
+		{"old servers", private.WithServers(private.Config{Dir: folder(t)}, map[string]int{"/a": 13, "/b": 12, "/c": 0}),
 			"no PostgreSQL server of version 14 or newer is installed, only 12 and 13; install it"},
-		{"data of another server", private.WithServers(private.Config{Dir: old}, map[string]int{"/a": 15}), false,
+		{"data of another server", private.WithServers(private.Config{Dir: of13}, map[string]int{"/a": 15}),
 			"the data was made by PostgreSQL 13, and no server of that version is installed, only 15; install it"},
-		{"a program that is no supervisor", private.WithSupervisor(private.Config{Dir: filepath.Join(folder(t), "data"), Ephemeral: true}, program), false,
-			"the supervisor ended without a message"},
+		{"a program that is no supervisor", private.WithSupervisor(noSupervisor, program), "the supervisor ended without a message"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			if test.root && os.Geteuid() != 0 {
-				return
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			_, err := private.Start(ctx, test.config)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v\nwant ... %s", err, test.want)
-			}
-			if test.config.Ephemeral && test.config.Dir != old {
-				if _, err := os.Stat(test.config.Dir); !os.IsNotExist(err) {
-					t.Errorf("the folder is still there: %v", err)
-				}
-			}
-		})
-	}
-	entries, err := os.ReadDir(foreign)
-	if err != nil || len(entries) != 1 {
-		t.Errorf("the other program's folder was changed: %v, %v", entries, err)
-	}
-	after, err := os.Stat(foreign)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if was, is := before.Sys().(*syscall.Stat_t), after.Sys().(*syscall.Stat_t); is.Mode != was.Mode || is.Gid != was.Gid {
-		t.Errorf("the other program's folder has mode %o and group %d, want %o and %d", is.Mode, is.Gid, was.Mode, was.Gid)
+		if got := refused(t, test.config); !strings.Contains(got, test.want) {
+			t.Errorf("%s: got %s\nwant ... %s", test.name, got, test.want)
+		}
+		if test.config.Ephemeral && test.config.Dir != of13 && !isGone(test.config.Dir) {
+			t.Errorf("%s: the folder is still there", test.name)
+		}
 	}
 }
 
-// A program that does not call RunSupervisorIfRequested must not start itself forever.
+func TestInstallCommand(t *testing.T) {
+	for _, test := range []struct {
+		goos, release string
+		major         int
+		root          bool
+		want          string
+	}{
+		{"linux", "ID=debian\n", 0, true, "apt-get install postgresql"},
+		{"linux", "NAME=\"Ubuntu\"\nID=ubuntu\nID_LIKE=debian\n", 16, false, "sudo apt-get install postgresql-16"},
+		{"linux", "ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n", 0, false, "sudo apt-get install postgresql"},
+		{"linux", "ID=fedora\n", 0, false, "sudo dnf install postgresql-server"},
+		{"linux", "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n", 15, true, "dnf install postgresql15-server"},
+		{"linux", "ID=alpine\n", 16, true, "apk add postgresql16"},
+		{"linux", "ID=arch\n", 0, false, "sudo pacman -S postgresql"},
+		{"linux", "ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"\n", 0, true, "zypper install postgresql-server"},
+		{"linux", "ID=mine\n", 0, true, ""},
+		{"darwin", "", 0, false, "brew install postgresql@17"},
+		{"darwin", "", 15, false, "brew install postgresql@15"},
+	} {
+		equal(t, test.want, private.InstallCommand(test.goos, test.release, test.major, test.root), test.goos, test.release, test.major)
+	}
+}
+
+// TestSupervisorDoesNotStartSupervisors: a program that does not call RunSupervisorIfRequested must not start itself
+// forever.
 func TestSupervisorDoesNotStartSupervisors(t *testing.T) {
 	t.Setenv(private.SupervisorEnv, "{}")
-	_, err := private.Start(t.Context(), private.Config{Dir: folder(t)})
-	if err == nil || !strings.Contains(err.Error(), "RunSupervisorIfRequested") {
-		t.Errorf("got %v, want an error that names RunSupervisorIfRequested", err)
+	if got := refused(t, private.Config{Dir: folder(t)}); !strings.Contains(got, "RunSupervisorIfRequested") {
+		t.Errorf("got %v, want an error that names RunSupervisorIfRequested", got)
 	}
 }
 
@@ -215,25 +150,17 @@ func TestCanceledStartLeavesNothing(t *testing.T) {
 		_, err := private.Start(ctx, config)
 		started <- err
 	}()
-	storetest.Eventually(t, "a supervisor was started", func() bool {
-		_, err := os.Stat(filepath.Join(config.Dir, "supervisor.log"))
-		return err == nil
-	})
+	log := filepath.Join(config.Dir, "supervisor.log")
+	storetest.Eventually(t, "a supervisor was started", func() bool { return !isGone(log) })
 	cancel()
 	if err := <-started; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
-	storetest.Eventually(t, "the folder is gone", func() bool {
-		_, err := os.Stat(config.Dir)
-		return os.IsNotExist(err)
-	})
+	storetest.Eventually(t, "the folder is gone", func() bool { return isGone(config.Dir) })
 }
 
 func TestDefaultDataDir(t *testing.T) {
-	open, shut := folder(t), folder(t)
-	if err := os.Chmod(shut, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	open, shut := folder(t), made(t, `chmod 700 .`)
 	forShut := filepath.Join(shut, "aiv")
 	if os.Geteuid() == 0 {
 		forShut = "/var/lib/aiv" // postgres could not enter
@@ -247,8 +174,7 @@ func TestDefaultDataDir(t *testing.T) {
 		t.Setenv("XDG_DATA_HOME", test.xdg)
 		t.Setenv("HOME", test.home)
 		got, err := private.DefaultDataDir()
-		if err != nil || got != test.want {
-			t.Errorf("XDG_DATA_HOME=%q HOME=%q: got %q, %v, want %q", test.xdg, test.home, got, err, test.want)
-		}
+		must(t, err)
+		equal(t, test.want, got, fmt.Sprintf("%+v", test))
 	}
 }

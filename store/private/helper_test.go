@@ -18,8 +18,14 @@ import (
 	"aiv/store/private"
 	"aiv/store/storetest"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 )
+
+func TestMain(m *testing.M) {
+	helpIfAsked()
+	storetest.Main(m)
+}
 
 // helperEnv contains the configuration of a private server. A copy of the test program that has it uses this server.
 const helperEnv = "AIV_TEST_PRIVATE_USER"
@@ -55,23 +61,15 @@ type user struct {
 func startUser(t *testing.T, config private.Config) *user {
 	t.Helper()
 	text, err := json.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), helperEnv+"="+string(text))
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -97,53 +95,85 @@ func (u *user) end(t *testing.T) {
 	}
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal reports a difference between two values, which what describes.
+func equal[T any](t testing.TB, want, got T, what ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
+	}
+}
+
 // folder returns an empty folder with a short name that every account can enter.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := storetest.MkdirTemp("aiv-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
+	must(t, os.Chmod(dir, 0o755))
+	return dir
+}
+
+// made returns a folder in which a shell script was executed.
+func made(t *testing.T, script string) string {
+	t.Helper()
+	dir := folder(t)
+	cmd := exec.Command("sh", "-e", "-c", script)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
 	}
 	return dir
 }
 
-// lasting returns the configuration of a server that keeps its data.
+// ofServer is a script that gives the folder pg to the account that the server runs as.
+const ofServer = `[ "$(id -u)" != 0 ] || chown -R nobody pg`
+
+// cheap are settings of servers that do little.
+var cheap = map[string]string{"fsync": "off", "shared_buffers": "4MB", "max_connections": "20"}
+
+// lasting returns the configuration of a server that keeps its data. An archive replaces initdb.
 func lasting(t *testing.T) private.Config {
-	return private.Config{Dir: folder(t), Settings: cheap}
+	t.Helper()
+	archive, err := storetest.Archive()
+	must(t, err)
+	return private.Config{Dir: filepath.Join(folder(t), "data"), Archive: archive, Settings: cheap}
 }
 
 // ephemeral returns the configuration of a server whose folder is removed.
 func ephemeral(t *testing.T) private.Config {
 	t.Helper()
-	return private.Config{Dir: filepath.Join(folder(t), "data"), Ephemeral: true, Archive: archive(t), Settings: cheap}
+	config := lasting(t)
+	config.Ephemeral = true
+	return config
 }
-
-// archive returns the archive that replaces initdb where the test is not about it.
-func archive(t *testing.T) string {
-	t.Helper()
-	path, err := storetest.Archive()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// cheap are settings of servers that do little.
-var cheap = map[string]string{"fsync": "off", "shared_buffers": "4MB", "max_connections": "20"}
 
 func start(t *testing.T, config private.Config) *private.Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	p, err := private.Start(ctx, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
+}
+
+// refused returns the error of a start, which must not succeed.
+func refused(t *testing.T, config private.Config) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p, err := private.Start(ctx, config)
+	if err == nil {
+		p.Close()
+		t.Fatal("a server was started")
+	}
+	return err.Error()
 }
 
 // ask returns the single text that a query selects.
@@ -162,52 +192,37 @@ func ask(url, sql string) (text string, err error) {
 func mustAsk(t *testing.T, url, sql string) string {
 	t.Helper()
 	text, err := ask(url, sql)
-	if err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	must(t, err)
 	return text
 }
 
-// keep writes a row that must survive a restart.
-func keep(t *testing.T, url string) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), `CREATE TABLE kept AS SELECT 'safe' AS word`); err != nil {
-		t.Fatal(err)
-	}
+func isGone(path string) bool {
+	_, err := os.Lstat(path)
+	return os.IsNotExist(err)
 }
 
 // postmaster returns the process id of the server, 0 if it does not run.
 func postmaster(dir string) int {
-	text, err := os.ReadFile(filepath.Join(dir, "pg", "postmaster.pid"))
-	if err != nil {
-		return 0
-	}
+	text, _ := os.ReadFile(filepath.Join(dir, "pg", "postmaster.pid"))
 	first, _, _ := strings.Cut(string(text), "\n")
 	pid, _ := strconv.Atoi(first)
 	return pid
 }
 
 // ps returns a column of the process table, empty for a process that ended.
-func ps(t *testing.T, pid int, column string) string {
-	t.Helper()
+func ps(pid int, column string) string {
 	out, _ := exec.Command("ps", "-o", column+"=", "-p", strconv.Itoa(pid)).Output() // status 1: no such process
 	return strings.TrimSpace(string(out))
 }
 
-func running(t *testing.T, pid int) bool {
-	t.Helper()
-	state := ps(t, pid, "stat")
+func running(pid int) bool {
+	state := ps(pid, "stat")
 	return state != "" && state[0] != 'Z'
 }
 
 func supervisor(t *testing.T, postmaster int) int {
 	t.Helper()
-	pid, err := strconv.Atoi(ps(t, postmaster, "ppid"))
+	pid, err := strconv.Atoi(ps(postmaster, "ppid"))
 	if err != nil || pid <= 1 {
 		t.Fatalf("process %d has no supervisor: %d, %v", postmaster, pid, err)
 	}
@@ -216,7 +231,5 @@ func supervisor(t *testing.T, postmaster int) int {
 
 func kill9(t *testing.T, pid int) {
 	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
 }
