@@ -3,7 +3,6 @@ package batch_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -17,102 +16,61 @@ import (
 
 func TestConcurrentCallersShareABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newStepper()
-		b := batch.New(batch.Config[int, int]{Flush: k.flush, Timeout: time.Minute, MaxWaiting: 10, MaxWeight: 10})
-		first := send(t.Context(), b, 1)
+		k := newStepper(nil)
+		k.send(t.Context(), 1)
 		equal(t, []int{1}, <-k.started, "the first batch starts at once")
-		var rest []<-chan result
-		for in := 2; in <= 5; in++ {
-			rest = append(rest, send(t.Context(), b, in))
-		}
+		k.send(t.Context(), 2, 3, 4, 5)
 		select {
 		case in := <-k.started:
 			t.Errorf("a second batch is in flight, with %v", in)
 		default:
 		}
 		k.end <- nil
-		equal(t, []int{2, 3, 4, 5}, <-k.started, "the second batch has the waiting inputs in order")
-		expect(t, "the first", first, result{out: 10})
-		k.end <- nil
-		for i, got := range rest {
-			expect(t, fmt.Sprintf("input %d", i+2), got, result{out: 10 * (i + 2)})
-		}
-		// The idle batcher starts again.
-		again := send(t.Context(), b, 6)
-		equal(t, []int{6}, <-k.started, "a batch after a pause")
-		k.end <- nil
-		expect(t, "after a pause", again, result{out: 60})
+		k.succeeded(t, 1)
+		k.flushes(t, 2, 3, 4, 5) // in order
+		k.succeeded(t, 2, 3, 4, 5)
+		k.send(t.Context(), 6) // the idle batcher starts again
+		k.flushes(t, 6)
+		k.succeeded(t, 6)
 	})
 }
 
 func TestMaxWeight(t *testing.T) {
+	asInput := func(in int) int { return in }
 	for _, test := range []struct {
 		name      string
 		maxWeight int
-		plain     bool // without Weight
+		weight    func(int) int
 		in        []int
 		want      [][]int
 	}{
-		{"all fit into one batch", 10, false, []int{2, 3, 5}, [][]int{{2, 3, 5}}},
-		{"a new batch starts where MaxWeight would be exceeded", 10, false, []int{4, 6, 1, 9, 9}, [][]int{{4, 6}, {1, 9}, {9}}},
-		{"an input heavier than MaxWeight is flushed alone", 10, false, []int{3, 70, 3, 3}, [][]int{{3}, {70}, {3, 3}}},
-		{"inputs keep their order", 10, false, []int{8, 8, 1}, [][]int{{8}, {8, 1}}},
-		{"without Weight", 2, true, []int{70, 80, 90}, [][]int{{70, 80}, {90}}},
-		{"without MaxWeight", 0, true, []int{7, 8}, [][]int{{7}, {8}}},
+		{"all fit into one batch", 10, asInput, []int{2, 3, 5}, [][]int{{2, 3, 5}}},
+		{"a new batch starts where MaxWeight would be exceeded", 10, asInput, []int{4, 6, 1, 9, 9}, [][]int{{4, 6}, {1, 9}, {9}}},
+		{"an input heavier than MaxWeight is flushed alone", 10, asInput, []int{3, 70, 3, 3}, [][]int{{3}, {70}, {3, 3}}},
+		{"inputs keep their order", 10, asInput, []int{8, 8, 1}, [][]int{{8}, {8, 1}}},
+		{"without Weight", 2, nil, []int{70, 80, 90}, [][]int{{70, 80}, {90}}},
+		{"without MaxWeight", 0, nil, []int{7, 8}, [][]int{{7}, {8}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				k := newStepper()
-				cfg := batch.Config[int, int]{Flush: k.flush, Timeout: time.Minute, MaxWaiting: 10, MaxWeight: test.maxWeight}
-				if !test.plain {
-					cfg.Weight = func(in int) int { return in }
+				k := newStepper(func(c *config) { c.MaxWeight, c.Weight = test.maxWeight, test.weight })
+				k.send(t.Context(), 0)
+				k.send(t.Context(), test.in...)
+				k.flushes(t, 0)
+				for _, want := range test.want {
+					k.flushes(t, want...)
 				}
-				b := batch.New(cfg)
-				send(t.Context(), b, 0)
-				<-k.started
-				for _, in := range test.in {
-					send(t.Context(), b, in)
-				}
-				var got [][]int
-				for range test.want {
-					k.end <- nil
-					got = append(got, <-k.started)
-				}
-				k.end <- nil
-				equal(t, test.want, got, "batches")
 			})
 		})
 	}
 }
 
-// TestAbandonedInputsAreFlushed: without DropAbandoned a caller's context ends its waiting, not its input.
-func TestAbandonedInputsAreFlushed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newStepper()
-		b := batch.New(batch.Config[int, int]{Flush: k.flush, Timeout: time.Minute, MaxWaiting: 10, MaxWeight: 10})
-		ctx, cancel := context.WithCancel(t.Context())
-		under := send(ctx, b, 1)
-		<-k.started
-		waiting, other := send(ctx, b, 2), send(t.Context(), b, 3)
-		cancel()
-		expect(t, "in flight", under, result{err: context.Canceled})
-		expect(t, "waiting", waiting, result{err: context.Canceled})
-		k.end <- nil
-		equal(t, []int{2, 3}, <-k.started, "the second batch")
-		k.end <- nil
-		expect(t, "the other input", other, result{out: 30})
-	})
-}
-
 func TestCallersTimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := batch.New(batch.Config[int, int]{
-			Flush: func(ctx context.Context, in []int) ([]int, error) {
-				<-ctx.Done()
-				return nil, ctx.Err()
-			},
-			Timeout: 3 * time.Second, MaxWaiting: 10, MaxWeight: 10,
-		})
+		b := newCallers(func(ctx context.Context, in []int) ([]int, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, func(c *config) { c.Timeout = 3 * time.Second })
 		start := time.Now()
 		if _, err := b.Do(t.Context(), 1); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
@@ -124,92 +82,75 @@ func TestCallersTimeOut(t *testing.T) {
 // TestLargeBatchesAreSplit: two thirds of a large batch are flushed, and the rest leads the next batch.
 func TestLargeBatchesAreSplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newStepper()
-		b := batch.New(batch.Config[int, int]{Flush: k.flush, Timeout: time.Minute, MaxWaiting: 300, MaxWeight: 200, DropAbandoned: true})
+		k := newStepper(func(c *config) { c.MaxWaiting, c.MaxWeight, c.DropAbandoned = 300, 200, true })
 		leaving, cancel := context.WithCancel(t.Context())
-		results := make(map[int]<-chan result)
-		add := func(from, to int) {
-			for in := from; in <= to; in++ {
+		add := func(in ...int) {
+			for _, v := range in {
 				ctx := t.Context()
-				if in == 50 || in == 55 || in == 450 { // 450 is abandoned at once
+				if v == 50 || v == 55 || v == 450 { // 450 is abandoned at once
 					ctx = leaving
 				}
-				results[in] = send(ctx, b, in)
+				k.send(ctx, v)
 			}
 		}
-		large := func(from, to int, end error) {
-			results[0] = send(t.Context(), b, 0)
+		// large makes a batch of inputs while another batch is in flight, which ends with an error.
+		large := func(end error, from, to int) {
+			k.send(t.Context(), 0)
 			<-k.started
-			add(from, to)
+			add(numbers(from, to)...)
 			k.end <- end
 			synctest.Wait() // until the next batch has started
 		}
-		flushes := func(what string, want []int, end error) {
+		flushes := func(want ...int) {
 			t.Helper()
-			equal(t, want, <-k.started, what)
-			k.end <- end
-			for _, in := range want {
-				if end == nil {
-					expect(t, fmt.Sprintf("%s: input %d", what, in), results[in], result{out: 10 * in})
-				} else {
-					expect(t, fmt.Sprintf("%s: input %d", what, in), results[in], result{err: end})
-				}
-			}
+			k.flushes(t, want...)
+			k.succeeded(t, want...)
 		}
-		large(1, 60, nil)
-		add(61, 61)
-		equal(t, 21, b.Stats().Waiting, "wait")
+		large(nil, 1, 60)
+		add(61)
+		equal(t, 21, k.Stats().Waiting, "wait")
 		cancel()
-		for _, in := range []int{50, 55} {
-			expect(t, fmt.Sprintf("input %d, which was abandoned", in), results[in], result{err: context.Canceled})
-		}
-		flushes("two thirds", numbers(1, 40), nil)
-		flushes("the rest without two, and one more", slices.Concat(numbers(41, 49), numbers(51, 54), numbers(56, 61)), nil)
+		k.failed(t, context.Canceled, 50, 55)
+		flushes(numbers(1, 40)...) // two thirds
+		flushes(slices.Concat(numbers(41, 49), numbers(51, 54), numbers(56, 61))...)
 
-		large(1, 32, nil)
-		flushes("not large", numbers(1, 32), nil)
-		large(1, 33, nil)
-		flushes("large by one", numbers(1, 32), nil)
-		flushes("the one left", numbers(33, 33), nil)
+		large(nil, 1, 32)
+		flushes(numbers(1, 32)...) // not large
+		large(nil, 1, 33)
+		flushes(numbers(1, 32)...) // large by one
+		flushes(33)
 
-		// No input is delayed twice.
-		large(101, 250, nil)
-		flushes("two thirds of 150", numbers(101, 200), nil)
-		flushes("the rest, though large", numbers(201, 250), nil)
+		large(nil, 101, 250)
+		flushes(numbers(101, 200)...)
+		flushes(numbers(201, 250)...) // though large: no input is delayed twice
 
 		// Later inputs fill the batch of the rest, without its abandoned one, and then another one.
-		large(401, 460, nil)
-		add(461, 650)
-		flushes("two thirds, before many more", numbers(401, 440), nil)
-		flushes("a full batch, before another one", slices.Concat(numbers(441, 449), numbers(451, 641)), nil)
-		flushes("the last", numbers(642, 650), nil)
+		large(nil, 401, 460)
+		add(numbers(461, 650)...)
+		flushes(numbers(401, 440)...)
+		flushes(slices.Concat(numbers(441, 449), numbers(451, 641))...) // a full batch, before another one
+		flushes(numbers(642, 650)...)
 
-		// After a failure all inputs are flushed.
-		failed := errors.New("failed")
-		large(101, 160, failed)
-		flushes("all after a failure", numbers(101, 160), failed)
-		large(201, 260, nil)
-		flushes("two thirds again", numbers(201, 240), nil)
-		flushes("the rest again", numbers(241, 260), nil)
-		equal(t, 0, b.Stats().Waiting, "wait at the end")
+		large(errAway, 101, 160)
+		flushes(numbers(101, 160)...) // all after a failure
+		large(nil, 201, 260)
+		flushes(numbers(201, 240)...)
+		flushes(numbers(241, 260)...)
+		equal(t, 0, k.Stats().Waiting, "wait at the end")
 	})
 }
 
 // TestBatchesAreCounted: batches are counted by their sizes and times.
 func TestBatchesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newStepper()
-		b := batch.New(batch.Config[int, int]{Flush: k.flush, Timeout: time.Hour, MaxWaiting: 2000, MaxWeight: 2000})
-		failed := errors.New("failed")
-		send(t.Context(), b, 0)
+		k := newStepper(func(c *config) { c.Timeout, c.MaxWaiting, c.MaxWeight = time.Hour, 2000, 2000 })
+		k.send(t.Context(), 0)
 		for i, next := range []int{2, 3, 1025, 0} {
 			<-k.started
-			for in := range next {
-				send(t.Context(), b, in)
-			}
+			k.send(t.Context(), numbers(1, next)...)
 			time.Sleep(time.Second)
 			if i == 2 {
-				k.end <- failed // so that the next batch is not split
+				k.end <- errAway // so that the next batch is not split
 			} else {
 				k.end <- nil
 			}
@@ -217,7 +158,7 @@ func TestBatchesAreCounted(t *testing.T) {
 		synctest.Wait()
 		want := batch.Stats{Inputs: 1 + 2 + 3 + 1025, Time: 4 * time.Second, Failed: 1}
 		want.Sizes[0], want.Sizes[1], want.Sizes[2], want.Sizes[len(batch.Sizes)] = 1, 1, 1, 1
-		equal(t, want, b.Stats())
+		equal(t, want, k.Stats())
 	})
 }
 
@@ -226,13 +167,10 @@ func TestRunnableCallersJoin(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for range 100 {
 		var first atomic.Int32 // the size of the first batch
-		b := batch.New(batch.Config[int, int]{
-			Flush: func(_ context.Context, in []int) ([]int, error) {
-				first.CompareAndSwap(0, int32(len(in)))
-				return tenfold(in), nil
-			},
-			Timeout: time.Minute, MaxWaiting: 10, MaxWeight: 10,
-		})
+		b := newCallers(func(ctx context.Context, in []int) ([]int, error) {
+			first.CompareAndSwap(0, int32(len(in)))
+			return answer(ctx, in)
+		}, nil)
 		var wg sync.WaitGroup
 		for in := range 8 {
 			wg.Go(func() { b.Do(t.Context(), in) })
@@ -251,17 +189,14 @@ func TestUnderLoad(t *testing.T) {
 	const callers = 2000
 	for _, maxWeight := range []int{50, callers} {
 		var inFlight, batches atomic.Int32
-		b := batch.New(batch.Config[int, int]{
-			Flush: func(_ context.Context, in []int) ([]int, error) {
-				if inFlight.Add(1) != 1 {
-					t.Error("two batches are in flight")
-				}
-				defer inFlight.Add(-1)
-				batches.Add(1)
-				return tenfold(in), nil
-			},
-			Timeout: time.Minute, MaxWaiting: callers, MaxWeight: maxWeight, DropAbandoned: true,
-		})
+		b := newCallers(func(ctx context.Context, in []int) ([]int, error) {
+			if inFlight.Add(1) != 1 {
+				t.Error("two batches are in flight")
+			}
+			defer inFlight.Add(-1)
+			batches.Add(1)
+			return answer(ctx, in)
+		}, func(c *config) { c.MaxWaiting, c.MaxWeight, c.DropAbandoned = callers, maxWeight, true })
 		var wg sync.WaitGroup
 		for in := range callers {
 			ctx, giveUp := t.Context(), func() {}

@@ -3,7 +3,6 @@ package batch_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,113 +13,72 @@ import (
 	"aiv/store/batch"
 )
 
-// TestOnlyTheCulpritFails: the other inputs of a failed batch are retried and succeed.
-func TestOnlyTheCulpritFails(t *testing.T) {
-	for _, keys := range []bool{true, false} {
-		t.Run(fmt.Sprintf("keys=%v", keys), func(t *testing.T) {
+// TestRetries: which inputs of a failed batch fail, and how often the database is asked.
+func TestRetries(t *testing.T) {
+	for _, test := range []struct {
+		name             string
+		change           func(*config)
+		err              error // of the rejected inputs
+		in               []int
+		rejected, failed []int
+		flushes          int
+	}{
+		{"only the culprits fail", nil, errCulprit, numbers(1, 7), []int{3, 6}, []int{3, 6}, 1 + 1 + 7},
+		{"without keys", func(c *config) { c.Key, c.Retry = nil, nil }, errCulprit, numbers(1, 7), []int{3, 6}, []int{3, 6}, 1 + 1 + 7},
+		{"a batch that may have taken effect is not flushed twice", nil, errAway, numbers(1, 3), []int{3}, numbers(1, 3), 1 + 1},
+		{"one input with Retry, which may do better than Flush", nil, errCulprit, []int{1}, []int{1}, []int{1}, 1 + 2},
+		{"one input without Retry", func(c *config) { c.Retry = nil }, errCulprit, []int{1}, []int{1}, []int{1}, 1 + 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDatabase(3, 6)
-				cfg := d.config()
-				if !keys {
-					cfg.Key, cfg.Retry = nil, nil
-				}
-				for v, got := range d.together(t, batch.New(cfg), 1, 2, 3, 4, 5, 6, 7) {
-					want := result{out: 10 * v}
-					if slices.Contains(d.rejects, v) {
-						want = result{err: errCulprit}
-					}
-					expect(t, fmt.Sprint("input ", v), got, want)
-				}
-				equal(t, 1+1+7, len(d.flushes)+len(d.retries), "flushes")
+				d := newDatabase(test.change, test.rejected...)
+				d.err = test.err
+				d.together(t, test.in...)
+				d.failed(t, test.err, test.failed...)
+				d.succeeded(t, slices.DeleteFunc(test.in, func(v int) bool { return slices.Contains(test.failed, v) })...)
+				equal(t, test.flushes, len(d.flushes)+len(d.retries), "flushes")
 			})
 		})
 	}
-}
-
-// TestOtherErrorsFailTheBatch: a batch that may have taken effect is not flushed twice.
-func TestOtherErrorsFailTheBatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDatabase(3)
-		d.err = errAway
-		for v, got := range d.together(t, d.batcher(), 1, 2, 3) {
-			want := result{err: errAway}
-			if v == 0 {
-				want = result{}
-			}
-			expect(t, fmt.Sprint("input ", v), got, want)
-		}
-		equal(t, 2, len(d.flushes)+len(d.retries), "flushes")
-	})
-}
-
-// TestSingleInput: a batch of one input is retried only where Retry may do better than Flush.
-func TestSingleInput(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, test := range []struct {
-			retry bool
-			want  int
-		}{{false, 1}, {true, 2}} {
-			d := newDatabase(1)
-			cfg := d.config()
-			if !test.retry {
-				cfg.Retry = nil
-			}
-			expect(t, "the culprit", send(t.Context(), batch.New(cfg), 1), result{err: errCulprit})
-			equal(t, test.want, len(d.flushes)+len(d.retries), "flushes")
-		}
-	})
 }
 
 // TestLockedKey: a locked key delays its own inputs only. They share one retry, however many they are and however many
 // batches they would have been in, and return to the queue when the key is unlocked.
 func TestLockedKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDatabase()
+		d := newDatabase(nil)
 		d.lock(7)
-		b := d.batcher()
-		got := d.together(t, b, 1, 7, 107, 2, 3)
-		for _, v := range []int{1, 2, 3} {
-			expect(t, "another key of the batch", got[v], result{out: 10 * v})
+		d.together(t, 1, 7, 107, 2, 3)
+		d.succeeded(t, 1, 2, 3)
+		waiting := []int{207, 307, 407, 507, 607, 707, 807, 907}
+		for _, v := range waiting {
+			d.send(t.Context(), v, v+1)
+			d.succeeded(t, v+1)
 		}
-		for v := 207; v <= 907; v += 100 {
-			got[v] = send(t.Context(), b, v)
-			expect(t, "another key", send(t.Context(), b, v+1), result{out: 10 * (v + 1)})
+		if s := d.Stats(); s.Failed != 1 || s.Retried != 1 || s.Waiting != len(waiting) {
+			t.Errorf("%d batches failed, %d were retried and %d wait for the retry", s.Failed, s.Retried, s.Waiting)
 		}
-		if s := b.Stats(); s.Failed != 1 || s.Retried != 1 {
-			t.Errorf("%d batches failed and %d were retried, want 1 and 1", s.Failed, s.Retried)
-		}
-		equal(t, []int{7, 107}, d.retries[slices.IndexFunc(d.retries, func(in []int) bool { return in[0] == 7 })],
-			"the retry of the locked key")
-		equal(t, 8, b.Stats().Waiting, "wait for the retry")
-		ctx, cancel := context.WithCancel(t.Context())
-		abandoned := send(ctx, b, 1007)
-		cancel()
-		expect(t, "abandoned", abandoned, result{err: context.Canceled})
+		isLocked := func(in []int) bool { return in[0] == 7 }
+		equal(t, []int{7, 107}, d.retries[slices.IndexFunc(d.retries, isLocked)], "the retry of the locked key")
+		d.abandon(t, 1007)
 		close(d.locked[7])
-		for v := 7; v <= 907; v += 100 {
-			expect(t, "unlocked", got[v], result{out: 10 * v})
-		}
-		equal(t, []int{207, 307, 407, 507, 607, 707, 807, 907}, d.flushes[len(d.flushes)-1],
-			"what waited for the retry")
-		equal(t, 0, b.Stats().Waiting, "wait at the end")
+		d.succeeded(t, append(waiting, 7, 107)...)
+		equal(t, waiting, d.flushes[len(d.flushes)-1], "what waited for the retry")
+		equal(t, 0, d.Stats().Waiting, "wait at the end")
 	})
 }
 
 // TestRetriesOfAKeyGoOn: what waits for a retry that fails is retried next.
 func TestRetriesOfAKeyGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDatabase(7, 107)
+		d := newDatabase(nil, 7, 107)
 		d.lock(7)
-		b := d.batcher()
-		first := send(t.Context(), b, 7)
-		second := send(t.Context(), b, 107)
-		third := send(t.Context(), b, 207)
+		d.send(t.Context(), 7, 107, 207)
 		close(d.locked[7])
-		expect(t, "the first", first, result{err: errCulprit})
-		expect(t, "the second, which shares the third's retry", second, result{err: errCulprit})
-		expect(t, "the third", third, result{err: errCulprit})
+		d.failed(t, errCulprit, 7, 107, 207) // 207 shares a retry with 107
 		equal(t, [][]int{{7}, {107, 207}}, d.retries, "retries")
-		expect(t, "a later input", send(t.Context(), b, 307), result{out: 3070})
+		d.send(t.Context(), 307)
+		d.succeeded(t, 307)
 	})
 }
 
@@ -128,21 +86,16 @@ func TestRetriesOfAKeyGoOn(t *testing.T) {
 // it. A retry whose input was abandoned before is not flushed.
 func TestRetriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDatabase()
+		d := newDatabase(nil)
 		d.lock(numbers(1, 21)...)
-		b := d.batcher()
-		got := d.together(t, b, numbers(1, 20)...)
-		expect(t, "a later input", send(t.Context(), b, 99), result{out: 990})
-		ctx, cancel := context.WithCancel(t.Context())
-		abandoned := send(ctx, b, 21)
-		cancel()
-		expect(t, "abandoned", abandoned, result{err: context.Canceled})
+		d.together(t, numbers(1, 20)...)
+		d.send(t.Context(), 99)
+		d.succeeded(t, 99)
+		d.abandon(t, 21)
 		for v := 1; v <= 20; v++ {
 			close(d.locked[v])
 		}
-		for v, r := range got {
-			expect(t, "unlocked", r, result{out: 10 * v})
-		}
+		d.succeeded(t, numbers(1, 20)...)
 		equal(t, batch.MaxRetries, d.most, "retries were in flight")
 		equal(t, 20, len(d.retries), "retries")
 	})
@@ -152,29 +105,28 @@ func TestRetriesAreBounded(t *testing.T) {
 // timeout.
 func TestRetriesDoNotWaitLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDatabase()
-		d.lock(numbers(1, 20)...)
-		cfg := d.config()
-		cfg.Timeout = 5 * time.Second
-		cfg.Retry = func(ctx context.Context, _ []int) ([]int, error) {
-			<-ctx.Done()
-			return nil, errAway
-		}
-		start := time.Now()
-		failed := map[error]int{}
-		for v, r := range d.together(t, batch.New(cfg), numbers(1, 20)...) {
-			if v == 0 {
-				continue
+		const timeout = 5 * time.Second
+		d := newDatabase(func(c *config) {
+			c.Timeout = timeout
+			c.Retry = func(ctx context.Context, _ []int) ([]int, error) {
+				<-ctx.Done()
+				return nil, errAway
 			}
-			got := <-r
+		})
+		d.lock(numbers(1, 20)...)
+		start := time.Now()
+		d.together(t, numbers(1, 20)...)
+		failed := map[error]int{}
+		for v := 1; v <= 20; v++ {
+			got := <-d.results[v]
 			for _, err := range []error{errAway, context.DeadlineExceeded} {
 				if errors.Is(got.err, err) {
 					failed[err]++
 				}
 			}
 		}
-		if took := time.Since(start); took > cfg.Timeout {
-			t.Errorf("the last input failed after %v, want %v", took, cfg.Timeout)
+		if took := time.Since(start); took > timeout {
+			t.Errorf("the last input failed after %v, want %v", took, timeout)
 		}
 		want := map[error]int{errAway: batch.MaxRetries, context.DeadlineExceeded: 20 - batch.MaxRetries}
 		if !maps.Equal(failed, want) {
@@ -187,35 +139,25 @@ func TestRetriesDoNotWaitLong(t *testing.T) {
 // places, be it in the queue or for a retry.
 func TestMaxPerKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDatabase()
+		d := newDatabase(func(c *config) { c.MaxWaiting, c.MaxPerKey = 4, 2 })
 		d.lock(7)
-		cfg := d.config()
-		cfg.MaxWaiting, cfg.MaxPerKey = 4, 2
-		b := batch.New(cfg)
-		got := map[int]<-chan result{0: send(t.Context(), b, 0)}
-		for _, v := range []int{1, 101, 2} {
-			got[v] = send(t.Context(), b, v)
-		}
-		expect(t, "beyond MaxPerKey", send(t.Context(), b, 201), result{err: batch.ErrOverloaded})
-		got[7] = send(t.Context(), b, 7)
-		expect(t, "beyond MaxWaiting", send(t.Context(), b, 3), result{err: batch.ErrOverloaded})
+		d.send(t.Context(), 0, 1, 101, 2, 201)
+		d.failed(t, batch.ErrOverloaded, 201) // beyond MaxPerKey
+		d.send(t.Context(), 7, 3)
+		d.failed(t, batch.ErrOverloaded, 3) // beyond MaxWaiting
 		close(d.begin)
-		for _, v := range []int{0, 1, 101, 2} {
-			expect(t, fmt.Sprint("input ", v), got[v], result{out: 10 * v})
-		}
+		d.succeeded(t, 0, 1, 101, 2)
 
 		ctx, cancel := context.WithCancel(t.Context())
-		abandoned := send(ctx, b, 107)
-		got[207] = send(t.Context(), b, 207)
-		expect(t, "beyond MaxPerKey for a retry", send(t.Context(), b, 307), result{err: batch.ErrOverloaded})
+		d.send(ctx, 107)
+		d.send(t.Context(), 207, 307)
+		d.failed(t, batch.ErrOverloaded, 307) // beyond MaxPerKey for a retry
 		cancel()
-		expect(t, "abandoned", abandoned, result{err: context.Canceled})
-		got[407] = send(t.Context(), b, 407)
+		d.failed(t, context.Canceled, 107)
+		d.send(t.Context(), 407)
 		close(d.locked[7])
-		for _, v := range []int{7, 207, 407} {
-			expect(t, "unlocked", got[v], result{out: 10 * v})
-		}
-		if s := b.Stats(); s.Waiting != 0 || s.Overloaded != 3 {
+		d.succeeded(t, 7, 207, 407)
+		if s := d.Stats(); s.Waiting != 0 || s.Overloaded != 3 {
 			t.Errorf("%d wait and %d were refused, want 0 and 3", s.Waiting, s.Overloaded)
 		}
 	})
@@ -228,35 +170,28 @@ func TestPartOf(t *testing.T) {
 	}
 }
 
-func TestPanicReachesTheCaller(t *testing.T) {
+// TestFaultyFlushes: a flush that panics, or returns too few results, fails its callers, not the process, and nothing
+// after it.
+func TestFaultyFlushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls := 0
-		b := batch.New(batch.Config[int, int]{
-			Flush: func(_ context.Context, in []int) ([]int, error) {
-				if calls++; calls == 1 {
-					panic("out of range")
-				}
-				return tenfold(in), nil
-			},
-			Timeout: time.Minute, MaxWaiting: 10, MaxWeight: 10,
-		})
+		b := newCallers(func(ctx context.Context, in []int) ([]int, error) {
+			switch in[0] {
+			case 1:
+				panic("out of range")
+			case 2:
+				return nil, nil
+			}
+			return answer(ctx, in)
+		}, nil)
 		_, err := b.Do(t.Context(), 1)
 		if err == nil || !strings.Contains(err.Error(), "out of range") || !strings.Contains(err.Error(), "retry_test.go") {
 			t.Errorf("got %v, want the panic's value and stack", err)
 		}
-		expect(t, "after a panic", send(t.Context(), b, 2), result{out: 20})
-	})
-}
-
-// TestMissingResults: a flush that returns too few results fails its callers, not the process.
-func TestMissingResults(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := batch.New(batch.Config[int, int]{
-			Flush:   func(_ context.Context, in []int) ([]int, error) { return tenfold(in)[1:], nil },
-			Timeout: time.Minute, MaxWaiting: 10, MaxWeight: 10,
-		})
-		if got, err := b.Do(t.Context(), 1); err == nil {
-			t.Errorf("got %d", got)
+		if got, err := b.Do(t.Context(), 2); err == nil {
+			t.Errorf("without its result: got %d", got)
+		}
+		if got, err := b.Do(t.Context(), 3); err != nil || got != 30 {
+			t.Errorf("after the faults: got %d, %v", got, err)
 		}
 	})
 }
