@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
@@ -13,111 +14,84 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newLog returns a log that writes text without times. The handler locks its buffer.
-func newLog() (*slog.Logger, *bytes.Buffer) {
-	b := new(bytes.Buffer)
-	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+// runFor runs tasks for a time, and returns their counts and their log, which has no times.
+func runFor(t *testing.T, d time.Duration, tasks ...Task) ([]Count, string) {
+	t.Helper()
+	b := new(bytes.Buffer) // the handler locks it
+	log := slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
 		}
 		return a
-	}})), b
-}
-
-// runFor runs a task for a time, and returns its counts and its log.
-func runFor(t *testing.T, d time.Duration, task Task) (Count, string) {
-	t.Helper()
-	log, b := newLog()
-	r := NewRunner(log, []Task{task})
+	}}))
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(d, cancel)
+	r := NewRunner(log, tasks)
 	r.Run(ctx)
-	return r.Counts()[0], b.String()
+	return r.Counts(), b.String()
 }
 
-// TestRunsStartAtTheirIntervals checks when runs start: those of a prompt task exactly, those of another after a delay and with jitter.
-func TestRunsStartAtTheirIntervals(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name             string
-		prompt           bool
-		firstMin, first  time.Duration
-		everyMin, every  time.Duration
-		wantDifferent    bool
-		fewest, runsMost int
-	}{
-		{"prompt", true, time.Minute, time.Minute, time.Minute, time.Minute, false, 999, 999},
-		{"with jitter", false, time.Second, 2 * time.Second, 54 * time.Second, 66 * time.Second, true, 908, 1111},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
-				var starts []time.Duration
-				run := func(context.Context) error {
-					starts = append(starts, time.Since(began))
-					return nil
-				}
-				runFor(t, 1000*time.Minute-time.Second, Task{Name: "x", Every: time.Minute, Prompt: test.prompt, Run: run})
-				if n := len(starts); n < test.fewest || n > test.runsMost {
-					t.Fatalf("%d runs, want %d to %d", n, test.fewest, test.runsMost)
-				}
-				if starts[0] < test.firstMin || starts[0] > test.first {
-					t.Errorf("the first run started after %v, want %v to %v", starts[0], test.firstMin, test.first)
-				}
-				var intervals []time.Duration
-				for i, s := range starts[1:] {
-					intervals = append(intervals, s-starts[i])
-				}
-				shortest, longest := slices.Min(intervals), slices.Max(intervals)
-				if shortest < test.everyMin || longest > test.every {
-					t.Errorf("intervals of %v to %v, want %v to %v", shortest, longest, test.everyMin, test.every)
-				}
-				if (shortest != longest) != test.wantDifferent {
-					t.Errorf("intervals of %v to %v; want jitter: %t", shortest, longest, test.wantDifferent)
-				}
-			})
-		})
+// startsOf returns when the runs of a task start. The first runs take the given times.
+func startsOf(t *testing.T, d time.Duration, task Task, takes ...time.Duration) (starts []time.Duration) {
+	t.Helper()
+	began, running := time.Now(), false
+	task.Run = func(context.Context) error {
+		if running {
+			t.Error("two runs overlap")
+		}
+		running = true
+		starts = append(starts, time.Since(began))
+		if n := len(starts); n <= len(takes) {
+			time.Sleep(takes[n-1])
+		}
+		running = false
+		return nil
+	}
+	runFor(t, d, task)
+	return starts
+}
+
+// equal reports a difference between two values, which what describes.
+func equal[T any](t *testing.T, want, got T, what ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
 	}
 }
 
-// TestNoOverlap checks that a run that takes longer than the interval is followed by the next one at once, and by no
-// other.
-func TestNoOverlap(t *testing.T) {
-	t.Parallel()
+// TestPromptRuns: the runs of a prompt task start exactly at its intervals. A run that takes longer is followed by the
+// next one at once, and by no other.
+func TestPromptRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		running := 0
-		var starts []time.Duration
-		run := func(context.Context) error {
-			starts = append(starts, time.Since(began))
-			if running++; running > 1 {
-				t.Error("two runs overlap")
-			}
-			if len(starts) <= 2 {
-				time.Sleep(2500 * time.Millisecond)
-			}
-			running--
-			return nil
+		want := []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}
+		equal(t, want, startsOf(t, 3500*time.Millisecond, Task{Every: time.Second, Prompt: true}), "starts")
+		slow := Task{Every: 10 * time.Second, Prompt: true, Timeout: time.Minute}
+		want = []time.Duration{10 * time.Second, 35 * time.Second, 60 * time.Second, 70 * time.Second, 80 * time.Second}
+		equal(t, want, startsOf(t, 85*time.Second, slow, 25*time.Second, 25*time.Second), "starts after slow runs")
+	})
+}
+
+// TestRunsVary: the runs of a task that is not prompt start after a delay, and at intervals that vary by a tenth.
+func TestRunsVary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		starts := startsOf(t, 1000*time.Minute, Task{Every: time.Minute})
+		if starts[0] < time.Second || starts[0] > 2*time.Second {
+			t.Errorf("the first run started after %v, want 1s to 2s", starts[0])
 		}
-		runFor(t, 8500*time.Millisecond, Task{Name: "x", Every: time.Second, Prompt: true, Timeout: time.Minute, Run: run})
-		want := []time.Duration{1000, 3500, 6000, 7000, 8000}
-		for i := range want {
-			want[i] *= time.Millisecond
+		var intervals []time.Duration
+		for i, s := range starts[1:] {
+			intervals = append(intervals, s-starts[i])
 		}
-		if diff := cmp.Diff(want, starts); diff != "" {
-			t.Errorf("starts (-want +got):\n%s", diff)
+		shortest, longest := slices.Min(intervals), slices.Max(intervals)
+		if shortest < 54*time.Second || longest > 66*time.Second || shortest > 58*time.Second || longest < 62*time.Second {
+			t.Errorf("intervals of %v to %v, want 54s to 66s", shortest, longest)
 		}
 	})
 }
 
-// TestRunHasADeadline checks that a run has a deadline, by default the interval, and that one that exceeds it fails.
+// TestRunHasADeadline: a run has a deadline, by default the interval, and fails if it exceeds that.
 func TestRunHasADeadline(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ timeout, want time.Duration }{
-		{0, 10 * time.Second},
-		{3 * time.Second, 3 * time.Second},
-	} {
+	for timeout, want := range map[time.Duration]time.Duration{0: 10 * time.Second, 3 * time.Second: 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			var took []time.Duration
 			run := func(ctx context.Context) error {
@@ -126,26 +100,18 @@ func TestRunHasADeadline(t *testing.T) {
 				took = append(took, time.Since(began))
 				return ctx.Err()
 			}
-			got, log := runFor(t, 20500*time.Millisecond,
-				Task{Name: "slow", Every: 10 * time.Second, Prompt: true, Timeout: test.timeout, Run: run})
-			if took[0] != test.want {
-				t.Errorf("the first run ended after %v, want %v", took[0], test.want)
-			}
-			if got.Failed != 1 || got.Succeeded != 0 {
-				t.Errorf("%d runs failed, %d succeeded", got.Failed, got.Succeeded)
-			}
-			const want = `level=WARN msg="task failed; will retry" task=slow failures=1 error="context deadline exceeded"` + "\n"
-			if log != want {
-				t.Errorf("log %q, want %q", log, want)
-			}
+			counts, log := runFor(t, 20500*time.Millisecond,
+				Task{Name: "slow", Every: 10 * time.Second, Prompt: true, Timeout: timeout, Run: run})
+			equal(t, want, took[0], "time that the first run took")
+			equal(t, []Count{{Name: "slow", Failed: 1}}, counts, "counts")
+			equal(t, `level=WARN msg="task failed; will retry" task=slow failures=1 error="context deadline exceeded"`+"\n", log, "log")
 		})
 	}
 }
 
-// TestFailuresAreCountedAndLogged checks what is counted and logged of runs that fail: the first of a row, one a minute, and the end of
-// the row.
+// TestFailuresAreCountedAndLogged: of a row of runs that fail the first is logged, then one a minute, and the end of the
+// row.
 func TestFailuresAreCountedAndLogged(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		runs := 0
@@ -155,72 +121,49 @@ func TestFailuresAreCountedAndLogged(t *testing.T) {
 			}
 			return errors.New("no connection")
 		}
-		got, log := runFor(t, 130500*time.Millisecond, Task{Name: "purge", Every: time.Second, Prompt: true, Run: run})
-		want := Count{Name: "purge", Succeeded: 5, Failed: 125, LastSuccess: began.Add(130 * time.Second)}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("counts (-want +got):\n%s", diff)
-		}
-		const failed = `level=WARN msg="task failed; will retry" task=purge failures=`
-		const reason = ` error="no connection"` + "\n"
-		wantLog := failed + "1" + reason + failed + "61" + reason + failed + "121" + reason +
-			"level=INFO msg=\"task succeeds again\" task=purge failures=125\n"
-		if diff := cmp.Diff(wantLog, log); diff != "" {
-			t.Errorf("log (-want +got):\n%s", diff)
-		}
+		counts, log := runFor(t, 130500*time.Millisecond, Task{Name: "purge", Every: time.Second, Prompt: true, Run: run})
+		equal(t, []Count{{Name: "purge", Succeeded: 5, Failed: 125, LastSuccess: began.Add(130 * time.Second)}}, counts, "counts")
+		const failed, reason = `level=WARN msg="task failed; will retry" task=purge failures=`, ` error="no connection"` + "\n"
+		equal(t, failed+"1"+reason+failed+"61"+reason+failed+"121"+reason+
+			"level=INFO msg=\"task succeeds again\" task=purge failures=125\n", log, "log")
 	})
 }
 
-// TestRunInProgressIsWaitedFor checks that Run waits for a run in progress, whose context is done, and that an interrupted run is not a
-// failure.
+// TestRunInProgressIsWaitedFor: Run waits for a run in progress, whose context is done. An interrupted run is not
+// a failure.
 func TestRunInProgressIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name string
-		err  error
-		want uint64 // runs that succeeded
-	}{
-		{"interrupted", context.Canceled, 0},
-		{"completed all the same", nil, 1},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				ended := false
-				run := func(ctx context.Context) error {
-					<-ctx.Done()
-					time.Sleep(time.Second)
-					ended = true
-					return test.err
-				}
-				got, log := runFor(t, 90*time.Second, Task{Name: "x", Every: time.Minute, Prompt: true, Run: run})
-				if !ended {
-					t.Error("Run returned before the run in progress")
-				}
-				if got.Succeeded != test.want || got.Failed != 0 || log != "" {
-					t.Errorf("got %+v and the log %q", got, log)
-				}
-			})
+	for err, succeeded := range map[error]uint64{context.Canceled: 0, nil: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			ended := false
+			run := func(ctx context.Context) error {
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				ended = true
+				return err
+			}
+			counts, log := runFor(t, 90*time.Second, Task{Name: "x", Every: time.Minute, Prompt: true, Run: run})
+			if !ended {
+				t.Error("Run returned before the run in progress")
+			}
+			if got := counts[0]; got.Succeeded != succeeded || got.Failed != 0 || log != "" {
+				t.Errorf("the run ended with %v: got %+v and the log %q", err, got, log)
+			}
 		})
 	}
 }
 
-// TestTasksAreIndependent checks that a task that hangs delays no other.
+// TestTasksAreIndependent: a task that hangs delays no other.
 func TestTasksAreIndependent(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		log, _ := newLog()
-		r := NewRunner(log, []Task{
-			{Name: "hangs", Every: time.Second, Prompt: true, Timeout: time.Hour, Run: func(ctx context.Context) error {
-				<-ctx.Done()
-				return ctx.Err()
-			}},
-			{Name: "other", Every: time.Second, Prompt: true, Run: func(context.Context) error { return nil }},
-		})
-		time.AfterFunc(10500*time.Millisecond, cancel)
-		r.Run(ctx)
-		if got := r.Counts(); got[0].Succeeded != 0 || got[1].Succeeded != 10 {
-			t.Errorf("got %+v", got)
+		hang := func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		counts, _ := runFor(t, 10500*time.Millisecond,
+			Task{Name: "hangs", Every: time.Second, Prompt: true, Timeout: time.Hour, Run: hang},
+			Task{Name: "other", Every: time.Second, Prompt: true, Run: func(context.Context) error { return nil }})
+		if counts[0].Succeeded != 0 || counts[1].Succeeded != 10 {
+			t.Errorf("got %+v", counts)
 		}
 	})
 }
