@@ -94,64 +94,52 @@ func TestLineFaults(t *testing.T) {
 	}
 }
 
-func TestReadRefuses(t *testing.T) {
-	for _, test := range []struct{ name, file, want string }{
-		{"not an object", `[1]`, "line 1: not a JSON object"},
-		{"half a surrogate pair", `{"k":"a\ud800b"}`, `line 1: at byte 7: \ud800 is half of a surrogate pair`},
-		{"not JSON", ` kind: a`, `line 1: at byte 1: "kind" is not a JSON value`},
-		{"cut short", `{"k":"a"`, `line 1: at byte 8: expected "," or "}", but the document ends`},
-		{"two on one line", `{"k":"a"} {"k":"a"}`, "line 1: at byte 10: expected nothing after the value, found '{'"},
-		{"a member twice", `{"k":"a","k":"b"}`, `line 1: at byte 9: member "k" appears twice`},
-		{"not UTF-8", "{\"k\":\"\xff\"}", "line 1: at byte 6: byte 0xff is not valid UTF-8 here"},
-		{"a character that PostgreSQL does not store", `{"k":"a\u0000"}`, `line 1: at byte 7: \u0000 is not allowed in a string`},
-		{"each faulty line", "{}\n{\"k\":\"a\"}\n\n 7\n", "line 1: missing member \"k\"\nline 4: not a JSON object"},
-	} {
-		err := jsonl.Read(strings.NewReader(test.file), func(l *jsonl.Line) { jsonl.Field[string](l, "k") })
-		if got := fmt.Sprint(err); got != test.want {
-			t.Errorf("%s:\n got %s\nwant %s", test.name, got, test.want)
-		}
-	}
+// readKeys reads a file whose lines have a member k, and returns how many there are, and the error.
+func readKeys(file io.Reader) (lines int, err string) {
+	return lines, fmt.Sprint(jsonl.Read(file, func(l *jsonl.Line) {
+		lines++
+		jsonl.Field[string](l, "k")
+	}))
 }
 
-func TestReadEmpty(t *testing.T) {
-	for _, file := range []string{"", "\n", " \n\t\r\n\n"} {
-		err := jsonl.Read(strings.NewReader(file), func(l *jsonl.Line) { t.Errorf("%q has a line %d", file, l.Number) })
-		if err != nil {
-			t.Errorf("%q: %v", file, err)
-		}
-	}
-}
-
-func TestReadBounds(t *testing.T) {
+// TestRead: which files are read. Package strictjson has the tests of what is JSON.
+func TestRead(t *testing.T) {
 	const most = 1 << 20
 	lineOf := func(size int) string {
 		return `{"k":"` + strings.Repeat("x", size-len(`{"k":""}`)) + `"}`
 	}
-	read := func(l *jsonl.Line) { jsonl.Field[string](l, "k") }
-	if err := jsonl.Read(strings.NewReader(lineOf(most-1)+"\n"), read); err != nil {
-		t.Errorf("a long line: %v", err)
-	}
-	err := jsonl.Read(strings.NewReader("{}\n"+lineOf(most+1)), read)
-	if got, want := fmt.Sprint(err), "line 1: missing member \"k\"\nline 2: longer than 1048576 bytes"; got != want {
-		t.Errorf("too long a line: got %s, want %s", got, want)
+	for _, test := range []struct {
+		name, file string
+		lines      int // that are objects
+		want       string
+	}{
+		{"an empty file", "", 0, "<nil>"},
+		{"empty lines", " \n\t\r\n\n", 0, "<nil>"},
+		{"a long line", lineOf(most-1) + "\n", 1, "<nil>"},
+		{"too long a line", "{}\n" + lineOf(most+1), 1, "line 1: missing member \"k\"\nline 2: longer than 1048576 bytes"},
+		{"not an object", `[1]`, 0, "line 1: not a JSON object"},
+		{"not JSON", ` kind: a`, 0, `line 1: at byte 1: "kind" is not a JSON value`},
+		{"two on one line", `{"k":"a"} {"k":"a"}`, 0, "line 1: at byte 10: expected nothing after the value, found '{'"},
+		{"a member twice", `{"k":"a","k":"b"}`, 0, `line 1: at byte 9: member "k" appears twice`},
+		{"a character that PostgreSQL does not store", `{"k":"a\u0000"}`, 0, `line 1: at byte 7: \u0000 is not allowed in a string`},
+		{"each faulty line", "{}\n{\"k\":\"a\"}\n\n 7\n", 2, "line 1: missing member \"k\"\nline 4: not a JSON object"},
+	} {
+		if lines, err := readKeys(strings.NewReader(test.file)); lines != test.lines || err != test.want {
+			t.Errorf("%s: %d lines\n got %s\nwant %s, %d lines", test.name, lines, err, test.want, test.lines)
+		}
 	}
 
-	lines := 0
-	err = jsonl.Read(strings.NewReader(strings.Repeat("{}\n", 1000)), func(l *jsonl.Line) { lines++; read(l) })
-	if !strings.HasSuffix(err.Error(), "\nline 21 and those after it were not read") {
-		t.Errorf("no error reports that the rest was not read: %v", err)
+	lines, err := readKeys(strings.NewReader(strings.Repeat("{}\n", 1000)))
+	if lines != 20 || strings.Count(err, "\n") != 20 || !strings.HasSuffix(err, "\nline 21 and those after it were not read") {
+		t.Errorf("of 1000 faulty lines %d were read: %s", lines, err)
 	}
-	if got, want := strings.Count(err.Error(), "\n"), 20; got != want || lines != want {
-		t.Errorf("of 1000 faulty lines %d were read and %d reported, want %d", lines, got, want)
-	}
-
-	err = jsonl.Read(io.MultiReader(strings.NewReader(`{"k":"a"}`+"\n"), iotest.ErrReader(io.ErrUnexpectedEOF)), read)
-	if got, want := fmt.Sprint(err), io.ErrUnexpectedEOF.Error(); got != want {
-		t.Errorf("a file that can't be read on: got %s, want %s", got, want)
+	_, err = readKeys(io.MultiReader(strings.NewReader(`{"k":"a"}`+"\n"), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	if want := io.ErrUnexpectedEOF.Error(); err != want {
+		t.Errorf("a file that can't be read on: got %s, want %s", err, want)
 	}
 }
 
-// After SkipRest the other members of a line are not reported as unknown.
+// TestLineOfUnknownKind: after SkipRest the other members of a line are not reported as unknown.
 func TestLineOfUnknownKind(t *testing.T) {
 	err := jsonl.Read(strings.NewReader(`{"kind":"x","a":1}`), func(l *jsonl.Line) {
 		jsonl.OneOf(l, "kind", "a", "b")
