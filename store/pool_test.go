@@ -13,23 +13,25 @@ import (
 func TestSettingsOfTheURL(t *testing.T) {
 	t.Parallel()
 	url := storetest.Empty(t)
+	const settings = `
+		SELECT string_agg(current_setting(name), ', ' ORDER BY at)
+		FROM unnest(array['application_name', 'TimeZone', 'jit', 'plan_cache_mode', 'default_transaction_isolation',
+			'lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout']) WITH ORDINALITY AS s (name, at)`
 	for query, want := range map[string]string{
 		"": "aiv, UTC, off, force_generic_plan, read committed, 5s, 30s, 1min",
-		"&application_name=golden&timezone=Asia%2FTokyo": "golden, Asia/Tokyo, off, force_generic_plan, read committed, 5s, 30s, 1min",
-		"&options=-c%20lock_timeout%3D7s":                "aiv, UTC, off, force_generic_plan, read committed, 7s, 30s, 1min",
-		"&options=--lock-timeout%3D8s%20-cJIT%3Don":      "aiv, UTC, on, force_generic_plan, read committed, 8s, 30s, 1min",
-		"&options=-c%20deadlock_timeout%3D2s":            "aiv, UTC, off, force_generic_plan, read committed, 5s, 30s, 1min",
+		"&application_name=me&timezone=Asia%2FAden": "me, Asia/Aden, off, force_generic_plan, read committed, 5s, 30s, 1min",
+		"&options=-c%20lock_timeout%3D7s":           "aiv, UTC, off, force_generic_plan, read committed, 7s, 30s, 1min",
+		"&options=--lock-timeout%3D8s%20-cJIT%3Don": "aiv, UTC, on, force_generic_plan, read committed, 8s, 30s, 1min",
+		"&options=-c%20deadlock_timeout%3D2s":       "aiv, UTC, off, force_generic_plan, read committed, 5s, 30s, 1min",
 	} {
-		equal(t, want, read[string](t, openHot(t, url+query), `
-			SELECT string_agg(current_setting(name), ', ' ORDER BY at)
-			FROM unnest(array['application_name', 'TimeZone', 'jit', 'plan_cache_mode', 'default_transaction_isolation', 'lock_timeout',
-				'statement_timeout', 'idle_in_transaction_session_timeout']) WITH ORDINALITY AS s (name, at)`), "settings with ", query)
+		equal(t, want, read[string](t, openHot(t, url+query), settings), "settings with ", query)
 	}
 }
 
 // TestOpenIsLazy: a pool is opened although no server can be reached.
 func TestOpenIsLazy(t *testing.T) {
-	pool, err := store.Open(t.Context(), "postgres://aiv@192.0.2.1:5432,192.0.2.2:5433/aiv?target_session_attrs=read-write", 3)
+	const url = "postgres://aiv@192.0.2.1:5432,192.0.2.2:5433/aiv?target_session_attrs=read-write"
+	pool, err := store.Open(t.Context(), url, 3)
 	must(t, err)
 	defer pool.Close()
 	config := pool.Config()

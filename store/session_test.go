@@ -38,10 +38,10 @@ func TestVerifySession(t *testing.T) {
 	ofURL := openHot(t, url+"&lock_timeout=7000ms&search_path=pg_temp&options=-c%20statement_timeout%3D9s")
 	must(t, store.VerifySession(t.Context(), ofURL))
 
-	const others = `SET search_path = "$user", public; SET TimeZone = 'Asia/Tokyo'; SET DateStyle = 'German'; SET bytea_output = 'escape';
-		SET jit = on; SET default_transaction_isolation = 'serializable'; SET lock_timeout = 0; SET statement_timeout = 0;
-		SET idle_in_transaction_session_timeout = 0; SET plan_cache_mode = auto; SET enable_seqscan = on; SET enable_bitmapscan = on;
-		SET enable_sort = on; SET enable_incremental_sort = on`
+	const others = `SET search_path = "$user", public; SET TimeZone = 'Asia/Tokyo'; SET DateStyle = 'German';
+		SET bytea_output = 'escape'; SET jit = on; SET default_transaction_isolation = 'serializable'; SET lock_timeout = 0;
+		SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET plan_cache_mode = auto;
+		SET enable_seqscan = on; SET enable_bitmapscan = on; SET enable_sort = on; SET enable_incremental_sort = on`
 	wrong := strings.Join([]string{
 		`search_path = "\"$user\", public" instead of "public, pg_temp"`,
 		`TimeZone = "Asia/Tokyo" instead of "UTC"`,
@@ -58,17 +58,20 @@ func TestVerifySession(t *testing.T) {
 		`enable_sort = "on" instead of "off"`,
 		`enable_incremental_sort = "on" instead of "off"`,
 	}, ", ")
-	err := store.VerifySession(t.Context(), behindPooler(t, openHot(t, url+"&idle_in_transaction_session_timeout=10s"), others))
-	equal(t, "a new database session has "+wrong+": a connection pooler between aiv and the database drops startup parameters; "+
-		"use one that passes them on, or set these for the role with ALTER ROLE … SET", err.Error(), "behind a pooler")
+	hot := openHot(t, url+"&idle_in_transaction_session_timeout=10s")
+	err := store.VerifySession(t.Context(), behindPooler(t, hot, others))
+	equal(t, "a new database session has "+wrong+": a connection pooler between aiv and the database drops startup "+
+		"parameters; use one that passes them on, or set these for the role with ALTER ROLE … SET", err.Error(), "a pooler")
 }
 
 // TestSettingsOfTheRole: whatever the role has set, plain sessions have the planner's defaults, hot ones do not, and
 // values that PostgreSQL returns as text can be read.
 func TestSettingsOfTheRole(t *testing.T) {
 	t.Parallel()
-	url := urlOfRole(t, open(t, storetest.Empty(t)), "_odd", "enable_seqscan = off", "plan_cache_mode = force_generic_plan",
-		"client_encoding = 'LATIN1'", "DateStyle = 'German'", "bytea_output = 'escape'")
+	url := urlOfRole(t, open(t, storetest.Empty(t)), "_odd", "enable_seqscan = off",
+		"plan_cache_mode = force_generic_plan", "client_encoding = LATIN1", "DateStyle = German", "bytea_output = escape")
+	const settings = `SELECT concat_ws(' ', current_setting('plan_cache_mode'), current_setting('enable_seqscan'),
+		current_setting('enable_bitmapscan'), current_setting('enable_sort'), current_setting('enable_incremental_sort'))`
 	hot := openHot(t, url)
 	another, err := store.OpenPlain(t.Context(), hot, 1)
 	must(t, err)
@@ -82,9 +85,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 		{"OpenPlain", another, "auto on on on on"},
 		{"OpenHot", hot, "force_generic_plan off off off off"},
 	} {
-		got := read[string](t, test.pool, `SELECT concat_ws(' ', current_setting('plan_cache_mode'), current_setting('enable_seqscan'),
-			current_setting('enable_bitmapscan'), current_setting('enable_sort'), current_setting('enable_incremental_sort'))`)
-		equal(t, test.want, got, test.name)
+		equal(t, test.want, read[string](t, test.pool, settings), test.name)
 		must(t, store.VerifySession(t.Context(), test.pool))
 	}
 	at := read[time.Time](t, hot, `SELECT '2026-11-28 08:26:32+00'::timestamptz`, pgx.QueryExecModeExec)
@@ -98,7 +99,9 @@ func TestSettingsOfTheRole(t *testing.T) {
 func TestTextsAreUTF8(t *testing.T) {
 	t.Parallel()
 	url := storetest.Empty(t)
-	for _, query := range []string{"&client_encoding=LATIN1", "&CLIENT_ENCODING=LATIN1", "&options=-c%20client_encoding%3DLATIN1"} {
+	for _, query := range []string{
+		"&client_encoding=LATIN1", "&CLIENT_ENCODING=LATIN1", "&options=-c%20client_encoding%3DLATIN1",
+	} {
 		equal(t, "è €", read[string](t, open(t, url+query), `SELECT U&'\00E8 \20AC'`), query)
 	}
 

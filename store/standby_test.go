@@ -168,7 +168,8 @@ func testStandbyWait(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluste
 
 // testPromotedStandby: after a standby was promoted, reads use another one that the URL names.
 func testPromotedStandby(t *testing.T, pool *pgxpool.Pool, promoted, other *storetest.Cluster) {
-	s := openStandby(t, pool, storetest.ClusterURL("&target_session_attrs=standby", promoted, other), 5*time.Second, 4*time.Second)
+	url := storetest.ClusterURL("&target_session_attrs=standby", promoted, other)
+	s := openStandby(t, pool, url, 5*time.Second, 4*time.Second)
 	go s.Watch(t.Context())
 	current := func() bool { return s.Stats().Current }
 	storetest.Eventually(t, "reads use the first standby", current)
@@ -181,7 +182,8 @@ func testPromotedStandby(t *testing.T, pool *pgxpool.Pool, promoted, other *stor
 func TestStandbyOfCitus(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
-	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{URL: pool.Config().ConnString(), Primary: pool, MaxConns: 1})
+	config := store.StandbyConfig{URL: pool.Config().ConnString(), Primary: pool, MaxConns: 1}
+	s, err := store.OpenStandby(t.Context(), config)
 	if err == nil {
 		s.Close()
 	}

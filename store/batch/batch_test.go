@@ -45,7 +45,7 @@ func TestMaxWeight(t *testing.T) {
 		want      [][]int
 	}{
 		{"all fit into one batch", 10, asInput, []int{2, 3, 5}, [][]int{{2, 3, 5}}},
-		{"a new batch starts where MaxWeight would be exceeded", 10, asInput, []int{4, 6, 1, 9, 9}, [][]int{{4, 6}, {1, 9}, {9}}},
+		{"a new batch where MaxWeight would be exceeded", 10, asInput, []int{4, 6, 1, 9, 9}, [][]int{{4, 6}, {1, 9}, {9}}},
 		{"an input heavier than MaxWeight is flushed alone", 10, asInput, []int{3, 70, 3, 3}, [][]int{{3}, {70}, {3, 3}}},
 		{"inputs keep their order", 10, asInput, []int{8, 8, 1}, [][]int{{8}, {8, 1}}},
 		{"without Weight", 2, nil, []int{70, 80, 90}, [][]int{{70, 80}, {90}}},

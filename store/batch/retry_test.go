@@ -15,6 +15,8 @@ import (
 
 // TestRetries: which inputs of a failed batch fail, and how often the database is asked.
 func TestRetries(t *testing.T) {
+	withoutKeys := func(c *config) { c.Key, c.Retry = nil, nil }
+	withoutRetry := func(c *config) { c.Retry = nil }
 	for _, test := range []struct {
 		name             string
 		change           func(*config)
@@ -24,10 +26,10 @@ func TestRetries(t *testing.T) {
 		flushes          int
 	}{
 		{"only the culprits fail", nil, errCulprit, numbers(1, 7), []int{3, 6}, []int{3, 6}, 1 + 1 + 7},
-		{"without keys", func(c *config) { c.Key, c.Retry = nil, nil }, errCulprit, numbers(1, 7), []int{3, 6}, []int{3, 6}, 1 + 1 + 7},
-		{"a batch that may have taken effect is not flushed twice", nil, errAway, numbers(1, 3), []int{3}, numbers(1, 3), 1 + 1},
+		{"without keys", withoutKeys, errCulprit, numbers(1, 7), []int{3, 6}, []int{3, 6}, 1 + 1 + 7},
+		{"what may have taken effect is not flushed twice", nil, errAway, numbers(1, 3), []int{3}, numbers(1, 3), 1 + 1},
 		{"one input with Retry, which may do better than Flush", nil, errCulprit, []int{1}, []int{1}, []int{1}, 1 + 2},
-		{"one input without Retry", func(c *config) { c.Retry = nil }, errCulprit, []int{1}, []int{1}, []int{1}, 1 + 1},
+		{"one input without Retry", withoutRetry, errCulprit, []int{1}, []int{1}, []int{1}, 1 + 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -121,7 +121,7 @@ func TestRead(t *testing.T) {
 		{"not JSON", ` kind: a`, 0, `line 1: at byte 1: "kind" is not a JSON value`},
 		{"two on one line", `{"k":"a"} {"k":"a"}`, 0, "line 1: at byte 10: expected nothing after the value, found '{'"},
 		{"a member twice", `{"k":"a","k":"b"}`, 0, `line 1: at byte 9: member "k" appears twice`},
-		{"a character that PostgreSQL does not store", `{"k":"a\u0000"}`, 0, `line 1: at byte 7: \u0000 is not allowed in a string`},
+		{"what PostgreSQL does not store", `{"k":"a\u0000"}`, 0, `line 1: at byte 7: \u0000 is not allowed in a string`},
 		{"each faulty line", "{}\n{\"k\":\"a\"}\n\n 7\n", 2, "line 1: missing member \"k\"\nline 4: not a JSON object"},
 	} {
 		if lines, err := readKeys(strings.NewReader(test.file)); lines != test.lines || err != test.want {
@@ -130,7 +130,8 @@ func TestRead(t *testing.T) {
 	}
 
 	lines, err := readKeys(strings.NewReader(strings.Repeat("{}\n", 1000)))
-	if lines != 20 || strings.Count(err, "\n") != 20 || !strings.HasSuffix(err, "\nline 21 and those after it were not read") {
+	const rest = "\nline 21 and those after it were not read"
+	if lines != 20 || strings.Count(err, "\n") != 20 || !strings.HasSuffix(err, rest) {
 		t.Errorf("of 1000 faulty lines %d were read: %s", lines, err)
 	}
 	_, err = readKeys(io.MultiReader(strings.NewReader(`{"k":"a"}`+"\n"), iotest.ErrReader(io.ErrUnexpectedEOF)))

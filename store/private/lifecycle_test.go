@@ -108,8 +108,8 @@ func TestEphemeralFolderIsRemoved(t *testing.T) {
 	equal(t, true, isGone(config.Dir), "the folder is gone after the supervisor was killed")
 }
 
-// TestUsersComeWhileTheServerStops: users start and end as fast as possible, so that many start while a supervisor stops
-// the server, removes the folder or has not started. Each gets a connection and keeps it.
+// TestUsersComeWhileTheServerStops: users start and end as fast as possible, so that many start while a supervisor
+// stops the server, removes the folder or has not started. Each gets a connection and keeps it.
 func TestUsersComeWhileTheServerStops(t *testing.T) {
 	t.Parallel()
 	use := func(config private.Config) error {

@@ -24,24 +24,32 @@ func TestFoldersAreRefused(t *testing.T) {
 		sub    string // of it; empty: the folder itself
 		want   string
 	}{
-		{"another program's folder", anyone, "touch thesis.txt", "", "DIR is not empty and not a folder of aiv (it has thesis.txt)"},
+		{"another program's folder", anyone, "touch thesis.txt", "",
+			"DIR is not empty and not a folder of aiv (it has thesis.txt)"},
 		{"a file", anyone, "touch thesis.txt", "thesis.txt", "DIR/thesis.txt is not a folder"},
 		{"the parent of a private server's folder", anyone, "mkdir sub; touch sub/aiv-private-postgresql", "",
 			"DIR is not a folder of aiv, but DIR/sub is; choose that one"},
 		{"a parent that the server's account cannot enter", isRoot, "chmod 700 .", "data", "cannot enter DIR"},
-		{"an empty folder of another account", isRoot, "chown 12345 .", "", "DIR belongs to user 12345; run aiv as that user"},
+		{"an empty folder of another account", isRoot, "chown 12345 .", "",
+			"DIR belongs to user 12345; run aiv as that user"},
 		{"a marked folder of another account", isRoot, mark + "chown 12345 .", "", "DIR belongs to user 12345"},
-		{"a folder inside one of another account", isRoot, "chown 12345 .", "data", "DIR belongs to user 12345, which could replace DIR/data"},
-		{"a folder far inside one of another account", isRoot, "chown 12345 .", "a/b/data", "DIR belongs to user 12345, which could replace DIR/a"},
-		{"a folder inside one that all accounts may write to", isRoot, "chmod 777 .", "data", "other users may write to DIR (mode 777)"},
+		{"a folder inside one of another account", isRoot, "chown 12345 .", "data",
+			"DIR belongs to user 12345, which could replace DIR/data"},
+		{"a folder far inside one of another account", isRoot, "chown 12345 .", "a/b/data",
+			"DIR belongs to user 12345, which could replace DIR/a"},
+		{"a folder inside one that all accounts may write to", isRoot, "chmod 777 .", "data",
+			"other users may write to DIR (mode 777)"},
 		{"a marked folder that all accounts may write to", anyone, mark + "chmod 777 .", "",
 			"other users may write to DIR (mode 777), so its files may be theirs"},
-		{"a link to a missing folder", anyone, "ln -s gone data", "data", "DIR/data is a symbolic link to a file that does not exist"},
+		{"a link to a missing folder", anyone, "ln -s gone data", "data",
+			"DIR/data is a symbolic link to a file that does not exist"},
 		{"a link of another account", isRoot, "mkdir target; ln -s target data; chown -h 12345 data", "data",
 			"DIR/data is a symbolic link of user 12345, which could lead it elsewhere; choose the folder that it leads to"},
-		{"a link of another account in a sticky folder", isRoot, "mkdir target; ln -s target data; chown -h 12345 data; chmod 1777 .", "data",
+		{"a link of another account in a sticky folder", isRoot,
+			"mkdir target; ln -s target data; chown -h 12345 data; chmod 1777 .",
+			"data",
 			"DIR/data is a symbolic link of user 12345"},
-		{"a folder behind a link of another account", isRoot, "mkdir target; ln -s target way; chown -h 12345 way", "way/data",
+		{"a folder behind a link of another account", isRoot, "mkdir to; ln -s to way; chown -h 12345 way", "way/data",
 			"DIR/way is a symbolic link of user 12345"},
 		{"a link in a folder of another account", isRoot, "ln -s ELSEWHERE data; chown 12345 .", "data",
 			"DIR/data is a symbolic link that is not safe: DIR belongs to user 12345, which could replace DIR/data"},
@@ -51,7 +59,8 @@ func TestFoldersAreRefused(t *testing.T) {
 			"mkdir theirs; ln -s ELSEWHERE theirs/next; ln -s theirs/next data; chown 12345 theirs", "data",
 			"DIR/theirs/next is a symbolic link that is not safe: DIR/theirs belongs to user 12345"},
 		{"a link to itself", anyone, "ln -s data data", "data", "DIR/data leads through more than 40 symbolic links"},
-		{"a log that is a link", anyone, mark + "ln -s ELSEWHERE/secret supervisor.log", "", "DIR/supervisor.log is not a file that aiv made"},
+		{"a log that is a link", anyone, mark + "ln -s ELSEWHERE/secret supervisor.log", "",
+			"DIR/supervisor.log is not a file that aiv made"},
 		{"a lock that is a second name of another file", anyone, mark + "ln ELSEWHERE/secret users.lock", "",
 			"DIR/users.lock is not a file that aiv made"},
 		{"a lock of another account", isRoot, mark + "touch supervisor.lock; chown 12345 supervisor.lock", "",
@@ -90,7 +99,8 @@ func listing(t *testing.T, dir string) (files []string) {
 		}
 		info, err := os.Lstat(path)
 		if err == nil && (path != dir || isGone(filepath.Join(dir, "aiv-private-postgresql"))) {
-			files = append(files, fmt.Sprint(path, info.Mode(), info.Sys().(*syscall.Stat_t).Gid, info.Size(), info.ModTime()))
+			group := info.Sys().(*syscall.Stat_t).Gid
+			files = append(files, fmt.Sprint(path, info.Mode(), group, info.Size(), info.ModTime()))
 		}
 		return err
 	}))
@@ -101,7 +111,8 @@ func listing(t *testing.T, dir string) (files []string) {
 func TestSafeLinksAreFollowed(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(made(t, `mkdir -p a/b sticky; chmod 1777 sticky
-		ln -s "$PWD/a" absolute; ln -s a/b relative; ln -s relative/.. above; ln -s ./above/./b/ several; ln -s ../a sticky/own`))
+		ln -s "$PWD/a" absolute; ln -s a/b relative; ln -s relative/.. above; ln -s ./above/./b/ several
+		ln -s ../a sticky/own`))
 	must(t, err)
 	for from, want := range map[string]string{
 		"a/b": "a/b", "missing": "missing", "missing/data": "missing/data",
@@ -122,7 +133,8 @@ func TestSafeLinksAreFollowed(t *testing.T) {
 func TestLinksOfTheServersAccountAreNotRead(t *testing.T) {
 	t.Parallel()
 	dir := made(t, `touch aiv-private-postgresql; mkdir pg; echo hidden >secret; ln -s ../secret pg/PG_VERSION; `+ofServer)
-	if got := refused(t, private.Config{Dir: dir}); strings.Contains(got, "hidden") || !strings.Contains(got, "PG_VERSION") {
+	got := refused(t, private.Config{Dir: dir})
+	if strings.Contains(got, "hidden") || !strings.Contains(got, "PG_VERSION") {
 		t.Errorf("a linked PG_VERSION: got %s", got)
 	}
 }

@@ -23,7 +23,8 @@ const (
 // account: the values are the largest that are valid. The run has 2 models, 1 question and 2 repetitions.
 var validRows = []string{
 	`INSERT INTO plans (code, features, rate_limit_per_minute) VALUES ('plan', '{api_access}', 1000000)`,
-	`INSERT INTO accounts (id, name, plan_code) VALUES (` + ourAccount + `, 'us', 'plan'), (` + theirAccount + `, 'them', 'plan')`,
+	`INSERT INTO accounts (id, name, plan_code)
+		VALUES (` + ourAccount + `, 'us', 'plan'), (` + theirAccount + `, 'them', 'plan')`,
 	`INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes, rate_limit_per_minute)
 		VALUES (` + ourCredential + `, ` + ourAccount + `, 'ours', 'aiv_live_abcDEF12', sha256('ours'), '{}', 1000000)`,
 	`INSERT INTO api_rate_limit_buckets (account_id, credential_id, window_start, used, granted, rate_limit)
@@ -33,15 +34,20 @@ var validRows = []string{
 	`INSERT INTO providers (code, name) VALUES ('provider', 'Provider')`,
 	`INSERT INTO models (id, name, provider_code, provider_model, status, measurement_types, grounded_search)
 		VALUES ('a/b:c-d._9', 'A', 'provider', 'a', 'active', '{grounded}', true)`,
-	`INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES (repeat('q', 128), '?', 'it', 'IT', 't', '{}', 'active')`,
-	`INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
-			locale, country, language, total_jobs, jobs_returned, jobs_completed, jobs_failed, jobs_canceled)
-		VALUES (` + ourAccount + `, ` + ourRun + `, ` + ourCredential + `, 'grounded', 'AIVM-1.0', '{a,b}', '{q}', 2, 'it-IT', 'IT', 'it', 4, 1, 1, 1, 1)`,
+	`INSERT INTO questions (id, text, language, country, topic, tags, status)
+		VALUES (repeat('q', 128), '?', 'it', 'IT', 't', '{}', 'active')`,
+	`INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids,
+			question_ids, repetitions, locale, country, language,
+			total_jobs, jobs_returned, jobs_completed, jobs_failed, jobs_canceled)
+		VALUES (` + ourAccount + `, ` + ourRun + `, ` + ourCredential + `, 'grounded', 'AIVM-1.0', '{a,b}',
+			'{q}', 2, 'it-IT', 'IT', 'it', 4, 1, 1, 1, 1)`,
 	`INSERT INTO account_months (account_id, month, runs, jobs_ordered) VALUES (` + ourAccount + `, '2026-11-01Z', 0, 0)`,
 	`INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
 		VALUES (` + ourAccount + `, 'POST', '/v1/runs', repeat('k', 255), sha256(''), ` + ourRun + `, '{}')`,
-	`INSERT INTO recommendations (account_id, id, type, category, title, summary, priority, status, model_ids, question_ids, run_id, created_at, updated_at)
-		VALUES (` + ourAccount + `, gen_random_uuid(), 't', 'social', 'T', '', 'low', 'done', '{}', '{}', ` + ourRun + `, now(), now())`,
+	`INSERT INTO recommendations (account_id, id, run_id, type, category, title, summary, priority, status, model_ids,
+			question_ids, created_at, updated_at)
+		VALUES (` + ourAccount + `, gen_random_uuid(), ` + ourRun + `, 't', 'social', 'T', '', 'low', 'done', '{}',
+			'{}', now(), now())`,
 	`INSERT INTO alerts (account_id, id, type, severity, status, title, message, direction, run_id, detected_at)
 		VALUES (` + ourAccount + `, gen_random_uuid(), 'run_failed', 'low', 'open', 'T', '', 'none', ` + ourRun + `, now())`,
 }
@@ -106,7 +112,6 @@ func refusal(t *testing.T, pool *pgxpool.Pool, sql string) string {
 	if !ok || fault.ConstraintName == "" {
 		t.Fatalf("%s: %v", sql, err)
 	}
-	var definition string
-	must(t, pool.QueryRow(t.Context(), `SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = $1`, fault.ConstraintName).Scan(&definition))
-	return fault.ConstraintName + ": " + definition
+	sql = `SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = '` + fault.ConstraintName + `'`
+	return fault.ConstraintName + ": " + column[string](t, pool, sql)[0]
 }

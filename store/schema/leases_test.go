@@ -17,10 +17,11 @@ import (
 func insertRuns(t *testing.T, pool *pgxpool.Pool, runs ...string) {
 	t.Helper()
 	storetest.Exec(t, pool, `
-INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
-    locale, country, language, total_jobs, started_at, finished_at)
-  SELECT `+ourAccount+`, ('00000000-0000-7000-8000-00000000000' || n)::uuid, gen_random_uuid(), status, 'grounded', 'AIVM-1.0', models::text[], '{q,r}',
-    repetitions, 'it-IT', 'IT', 'it', cardinality(models::text[]) * 2 * repetitions, now(), CASE status WHEN 'canceled' THEN now() END
+INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids,
+    question_ids, repetitions, locale, country, language, total_jobs, started_at, finished_at)
+  SELECT `+ourAccount+`, ('00000000-0000-7000-8000-00000000000' || n)::uuid, gen_random_uuid(), status, 'grounded',
+    'AIVM-1.0', models::text[], '{q,r}', repetitions, 'it-IT', 'IT', 'it', cardinality(models::text[]) * 2 * repetitions, now(),
+    CASE status WHEN 'canceled' THEN now() END
   FROM (VALUES (`+strings.Join(runs, "), (")+`)) AS runs (n, status, models, repetitions)`)
 }
 
@@ -30,9 +31,10 @@ func insertLeases(t *testing.T, pool *pgxpool.Pool, leases ...string) {
 	t.Helper()
 	for _, lease := range leases {
 		storetest.Exec(t, pool, `
-INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, state, attempt, tries, run_created_at, until, started_at, worker_id)
-SELECT `+ourAccount+`, ('00000000-0000-7000-8000-00000000000' || run)::uuid, ordinal, last, provider, state, attempt, tries,
-  '2026-11-01T00:00Z', '2026-11-02T00:00Z', '2026-11-03T00:00Z', '00000000-0000-7000-8000-000000000009'
+INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, state, attempt, tries,
+  run_created_at, until, started_at, worker_id)
+SELECT `+ourAccount+`, ('00000000-0000-7000-8000-00000000000' || run)::uuid, ordinal, last, provider, state, attempt,
+  tries, '2026-11-01T00:00Z', '2026-11-02T00:00Z', '2026-11-03T00:00Z', '00000000-0000-7000-8000-000000000009'
 FROM (VALUES (`+lease+`)) AS l (run, ordinal, last, provider, state, attempt, tries)`)
 	}
 }
@@ -47,7 +49,8 @@ func TestSplitLeases(t *testing.T) {
 	insertLeases(t, pool,
 		`1, 1, 12, 'p', 'held', 1, 0`,
 		`2, 1, 4, 'p', 'held', 2, 1`,
-		`3, 1, 2, 'p', 'held', 1, 0`, `3, 3, 5, 'q', 'waiting', 3, 2`, `3, 6, 8, 'q', 'ready', 1, 0`, `3, 9, 12, 'q', 'ready', 1, 0`)
+		`3, 1, 2, 'p', 'held', 1, 0`, `3, 3, 5, 'q', 'waiting', 3, 2`,
+		`3, 6, 8, 'q', 'ready', 1, 0`, `3, 9, 12, 'q', 'ready', 1, 0`)
 
 	reading, err := pool.Begin(t.Context())
 	must(t, err)
@@ -64,7 +67,8 @@ func TestSplitLeases(t *testing.T) {
 	want := []string{
 		"1, 1, 4, p, held, 1, 0", "1, 5, 8, p, held, 1, 0", "1, 9, 12, p, held, 1, 0",
 		"2, 1, 4, p, held, 2, 1",
-		"3, 1, 2, p, held, 1, 0", "3, 3, 4, q, waiting, 3, 2", "3, 5, 5, q, waiting, 3, 2", "3, 6, 8, q, ready, 1, 0", "3, 9, 12, q, ready, 1, 0",
+		"3, 1, 2, p, held, 1, 0", "3, 3, 4, q, waiting, 3, 2", "3, 5, 5, q, waiting, 3, 2",
+		"3, 6, 8, q, ready, 1, 0", "3, 9, 12, q, ready, 1, 0",
 	}
 	equal(t, want, column[string](t, pool, `
 SELECT concat_ws(', ', right(run_id::text, 1), ordinal, last_ordinal, provider_code, state, attempt, tries)
@@ -86,9 +90,11 @@ func TestReturnedJobs(t *testing.T) {
 	storetest.Exec(t, pool, // the jobs that workers have
 		`UPDATE measurement_runs SET jobs_returned = CASE right(id::text, 1) WHEN '1' THEN 3 WHEN '2' THEN 2 ELSE 0 END`,
 		`ALTER TABLE measurement_runs RENAME COLUMN jobs_returned TO jobs_running`,
-		`ALTER TABLE measurement_runs RENAME CONSTRAINT measurement_runs_jobs_returned_check TO measurement_runs_jobs_running_check`)
+		`ALTER TABLE measurement_runs
+			RENAME CONSTRAINT measurement_runs_jobs_returned_check TO measurement_runs_jobs_running_check`)
 	applied, err := schema.Migrate(t.Context(), pool)
 	must(t, err)
 	equal(t, "0011_returned_jobs", names(applied), "applied")
-	equal(t, []int{3, 0, 0}, column[int](t, pool, `SELECT jobs_returned FROM measurement_runs ORDER BY id`), "returned jobs of the runs")
+	returned := column[int](t, pool, `SELECT jobs_returned FROM measurement_runs ORDER BY id`)
+	equal(t, []int{3, 0, 0}, returned, "returned jobs of the runs")
 }

@@ -79,7 +79,8 @@ func TestMigrationsRunOnce(t *testing.T) {
 			{files(one + " "), ": " + newer + "migration 0002_step; use the newer binary"},
 		},
 		"compatible with itself only": {
-			{files("-- oldest-compatible: 0001\n" + one), ": migration 0001_step: oldest-compatible must be an older migration than itself"},
+			{files("-- oldest-compatible: 0001\n" + one),
+				": migration 0001_step: oldest-compatible must be an older migration than itself"},
 		},
 		"two with one number": {
 			{fstest.MapFS{"migrations/0001_a.sql": {}, "migrations/0001_b.sql": {}},
@@ -174,7 +175,7 @@ func TestStatus(t *testing.T) {
 	storetest.Exec(t, pool, `ALTER TABLE schema_migrations DROP COLUMN oldest_compatible`,
 		`INSERT INTO schema_migrations VALUES (1, 'identity', '', now())`)
 	for name, err := range map[string]error{"status": status(), "migrate": migrate(), "ready": ready()} {
-		failsWith[*schema.ChangedError](t, err, "the table schema_migrations has other columns: ", name, " on the first release")
+		failsWith[*schema.ChangedError](t, err, "the table schema_migrations has other columns: ", "release 0.1.0: ", name)
 	}
 
 	storetest.Exec(t, pool, `DROP TABLE schema_migrations`)
@@ -187,7 +188,7 @@ func TestStatus(t *testing.T) {
 
 	storetest.Exec(t, pool, `INSERT INTO schema_migrations VALUES (9000, 'future', '')`)
 	for name, err := range map[string]error{"status": status(), "migrate": migrate(), "ready": ready()} {
-		failsWith[*schema.NewerError](t, err, "the database is newer than this binary: it has migration 9000_future", name, " of a newer database")
+		failsWith[*schema.NewerError](t, err, "the database is newer than this binary: it has migration 9000_future", name)
 	}
 }
 
@@ -239,8 +240,8 @@ func TestMigrationsArePlannedPlainly(t *testing.T) {
 	must(t, err)
 	defer pool.Close()
 	source := files(`CREATE TABLE seen AS SELECT name || ' ' || current_setting(name) AS setting
-		FROM unnest('{plan_cache_mode,enable_seqscan,enable_bitmapscan,enable_sort,enable_incremental_sort,statement_timeout,lock_timeout,
-			idle_in_transaction_session_timeout}'::text[]) AS s (name)`)
+		FROM unnest('{plan_cache_mode,enable_seqscan,enable_bitmapscan,enable_sort,enable_incremental_sort,
+			statement_timeout,lock_timeout,idle_in_transaction_session_timeout}'::text[]) AS s (name)`)
 	_, err = schema.Config{}.From(source).Migrate(t.Context(), pool)
 	must(t, err)
 	equal(t, []string{"enable_bitmapscan on", "enable_incremental_sort on", "enable_seqscan on", "enable_sort on",

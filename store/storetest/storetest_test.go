@@ -97,7 +97,8 @@ func TestEachTestHasItsOwnMigratedDatabase(t *testing.T) {
 		pool := storetest.New(t)
 		var database string
 		var migrations int
-		must(t, pool.QueryRow(t.Context(), `SELECT current_database(), (SELECT count(*) FROM schema_migrations)`).Scan(&database, &migrations))
+		const sql = `SELECT current_database(), (SELECT count(*) FROM schema_migrations)`
+		must(t, pool.QueryRow(t.Context(), sql).Scan(&database, &migrations))
 		if migrations == 0 || seen[database] {
 			t.Errorf("database %s has %d migrations, and is that of another test: %v", database, migrations, seen[database])
 		}

@@ -104,13 +104,14 @@ func TestRunHasADeadline(t *testing.T) {
 				Task{Name: "slow", Every: 10 * time.Second, Prompt: true, Timeout: timeout, Run: run})
 			equal(t, want, took[0], "time that the first run took")
 			equal(t, []Count{{Name: "slow", Failed: 1}}, counts, "counts")
-			equal(t, `level=WARN msg="task failed; will retry" task=slow failures=1 error="context deadline exceeded"`+"\n", log, "log")
+			const line = `level=WARN msg="task failed; will retry" task=slow failures=1 error="context deadline exceeded"` + "\n"
+			equal(t, line, log, "log")
 		})
 	}
 }
 
-// TestFailuresAreCountedAndLogged: of a row of runs that fail the first is logged, then one a minute, and the end of the
-// row.
+// TestFailuresAreCountedAndLogged: of a row of runs that fail the first is logged, then one a minute, and the end of
+// the row.
 func TestFailuresAreCountedAndLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -122,8 +123,10 @@ func TestFailuresAreCountedAndLogged(t *testing.T) {
 			return errors.New("no connection")
 		}
 		counts, log := runFor(t, 130500*time.Millisecond, Task{Name: "purge", Every: time.Second, Prompt: true, Run: run})
-		equal(t, []Count{{Name: "purge", Succeeded: 5, Failed: 125, LastSuccess: began.Add(130 * time.Second)}}, counts, "counts")
-		const failed, reason = `level=WARN msg="task failed; will retry" task=purge failures=`, ` error="no connection"` + "\n"
+		want := []Count{{Name: "purge", Succeeded: 5, Failed: 125, LastSuccess: began.Add(130 * time.Second)}}
+		equal(t, want, counts, "counts")
+		const failed = `level=WARN msg="task failed; will retry" task=purge failures=`
+		const reason = ` error="no connection"` + "\n"
 		equal(t, failed+"1"+reason+failed+"61"+reason+failed+"121"+reason+
 			"level=INFO msg=\"task succeeds again\" task=purge failures=125\n", log, "log")
 	})
