@@ -83,7 +83,7 @@ func TestLongPath(t *testing.T) {
 // TestStartIsRefused: the folder of an ephemeral server that does not start is removed.
 func TestStartIsRefused(t *testing.T) {
 	t.Parallel()
-	of13 := made(t, `touch aiv-private-postgresql; mkdir pg; echo 13 >pg/PG_VERSION; `+ofServer)
+	of13 := made(t, `touch aiv-private-postgresql; mkdir pg; echo 13 >pg/PG_VERSION`+ofServer("pg pg/PG_VERSION"))
 	wrongSetting, noSupervisor := ephemeral(t), ephemeral(t)
 	wrongSetting.Settings = map[string]string{"shared_buffers": "many"}
 	program, err := exec.LookPath("true")

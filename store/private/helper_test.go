@@ -132,8 +132,8 @@ func made(t *testing.T, script string) string {
 	return dir
 }
 
-// ofServer is a script that gives the folder pg to the account that the server runs as.
-const ofServer = `[ "$(id -u)" != 0 ] || chown -R nobody pg`
+// ofServer is a script that gives files to an account that the server may run as.
+func ofServer(files string) string { return `; [ "$(id -u)" != 0 ] || chown nobody ` + files }
 
 // cheap are settings of servers that do little.
 var cheap = map[string]string{"fsync": "off", "shared_buffers": "4MB", "max_connections": "20"}

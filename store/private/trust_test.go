@@ -128,13 +128,19 @@ func TestSafeLinksAreFollowed(t *testing.T) {
 	}
 }
 
-// TestLinksOfTheServersAccountAreNotRead: the server's account writes to its folders, so errors must not contain the
-// text of files that it links to.
-func TestLinksOfTheServersAccountAreNotRead(t *testing.T) {
+// TestFilesOfOthersAreNotRead: the server's account writes to its folders, so errors must not contain the text of files
+// that it links to.
+func TestFilesOfOthersAreNotRead(t *testing.T) {
 	t.Parallel()
-	dir := made(t, `touch aiv-private-postgresql; mkdir pg; echo hidden >secret; ln -s ../secret pg/PG_VERSION; `+ofServer)
-	got := refused(t, private.Config{Dir: dir})
-	if strings.Contains(got, "hidden") || !strings.Contains(got, "PG_VERSION") {
-		t.Errorf("a linked PG_VERSION: got %s", got)
+	scripts := []string{"echo hidden >secret; ln -s ../secret pg/PG_VERSION"}
+	if os.Geteuid() == 0 {
+		scripts = append(scripts, "echo hidden >secret; ln secret pg/PG_VERSION")
+	}
+	for _, script := range scripts {
+		dir := made(t, "touch aiv-private-postgresql; mkdir pg; "+script+ofServer("pg"))
+		got := refused(t, private.Config{Dir: dir})
+		if strings.Contains(got, "hidden") || !strings.Contains(got, "PG_VERSION") {
+			t.Errorf("%s: got %s", script, got)
+		}
 	}
 }
