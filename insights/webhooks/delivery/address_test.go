@@ -1,10 +1,15 @@
 package delivery
 
 import (
+	"bytes"
+	"context"
+	"encoding/binary"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,19 +23,29 @@ func TestSpecialPurposeBlocks(t *testing.T) {
 	t.Parallel()
 	for _, block := range prefixes(
 		// IPv4 special-purpose registry.
-		"0.0.0.0/8", "0.0.0.0/32", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
-		"192.0.0.0/29", "192.0.0.8/32", "192.0.0.9/32", "192.0.0.10/32", "192.0.0.170/32", "192.0.0.171/32", "192.0.2.0/24",
-		"192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.88.99.2/32", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15",
-		"198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4", "255.255.255.255/32",
+		"0.0.0.0/8", "0.0.0.0/32", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+		"192.0.0.0/24", "192.0.0.0/29", "192.0.0.8/32", "192.0.0.9/32", "192.0.0.10/32", "192.0.0.170/32",
+		"192.0.0.171/32", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.88.99.2/32",
+		"192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+		"255.255.255.255/32",
 		"224.0.0.0/4", // multicast
-		// IPv6 special-purpose registry, without 64:ff9b::/96: TestPrivateAddressesAreDenied has addresses with an IPv4 address in it.
+		// IPv6 special-purpose registry, without 64:ff9b::/96, whose addresses are as public as the IPv4 addresses in them.
 		"::1/128", "::/128", "64:ff9b:1::/48", "100::/64", "100:0:0:1::/64", "2001::/23", "2001::/32", "2001:1::1/128",
-		"2001:1::2/128", "2001:1::3/128", "2001:2::/48", "2001:3::/32", "2001:4:112::/48", "2001:10::/28", "2001:20::/28", "2001:30::/28",
-		"2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10",
+		"2001:1::2/128", "2001:1::3/128", "2001:2::/48", "2001:3::/32", "2001:4:112::/48", "2001:10::/28",
+		"2001:20::/28", "2001:30::/28", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20", "5f00::/16",
+		"fc00::/7", "fe80::/10",
 		// IPv4-compatible, site-local, multicast, unallocated.
 		"::/96", "fec0::/10", "ff00::/8", "4000::/3", "8000::/1",
 	) {
-		for _, address := range []netip.Addr{block.Addr(), middle(block), last(block)} {
+		first := block.Addr().AsSlice()
+		middle, last := bytes.Clone(first), bytes.Clone(first)
+		for bit := block.Bits(); bit < len(last)*8; bit++ {
+			last[bit/8] |= 0x80 >> (bit % 8)
+			if bit == block.Bits() {
+				middle = bytes.Clone(last)
+			}
+		}
+		for _, address := range [][]byte{first, middle, last} {
 			for _, form := range forms(address) {
 				if isPublic(form) {
 					t.Errorf("%s of %s is public", form, block)
@@ -41,125 +56,147 @@ func TestSpecialPurposeBlocks(t *testing.T) {
 }
 
 // forms returns an address and the IPv6 addresses that contain it.
-func forms(address netip.Addr) []netip.Addr {
+func forms(bytes []byte) []netip.Addr {
+	address, _ := netip.AddrFromSlice(bytes)
 	all := []netip.Addr{address, address.WithZone("eth0")}
 	if !address.Is4() {
 		return all
 	}
-	a := address.As4()
-	sixToFour, teredo, translated, local := [16]byte{0x20, 0x02}, [16]byte{0x20, 0x01}, nat64.Addr().As16(), [16]byte{0, 0x64, 0xff, 0x9b, 0, 1}
-	copy(sixToFour[2:], a[:])
-	copy(translated[12:], a[:])
-	copy(local[12:], a[:])
-	for i, b := range a {
+	teredo := [16]byte{0x20, 0x01}
+	for i, b := range bytes {
 		teredo[12+i] = ^b
 	}
-	return append(all, netip.AddrFrom16(address.As16()), netip.AddrFrom16(sixToFour), netip.AddrFrom16(teredo),
-		netip.AddrFrom16(translated), netip.AddrFrom16(local))
+	in := func(block string, at int) netip.Addr {
+		whole := netip.MustParseAddr(block).As16()
+		copy(whole[at:], bytes)
+		return netip.AddrFrom16(whole)
+	}
+	return append(all, netip.AddrFrom16(address.As16()), in("2002::", 2), netip.AddrFrom16(teredo), in("64:ff9b::", 12),
+		in("64:ff9b:1::", 12))
 }
 
-func last(block netip.Prefix) netip.Addr {
-	bytes := block.Addr().AsSlice()
-	for bit := block.Bits(); bit < len(bytes)*8; bit++ {
-		bytes[bit/8] |= 0x80 >> (bit % 8)
-	}
-	address, _ := netip.AddrFromSlice(bytes)
-	return address
-}
-
-func middle(block netip.Prefix) netip.Addr {
-	bytes := block.Addr().AsSlice()
-	if bit := block.Bits(); bit < len(bytes)*8 {
-		bytes[bit/8] |= 0x80 >> (bit % 8)
-	}
-	address, _ := netip.AddrFromSlice(bytes)
-	return address
-}
-
-func TestPublicAddresses(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{"1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255",
-		"128.0.0.0", "172.15.255.255", "172.32.0.0", "192.0.1.0", "192.169.0.0", "198.17.255.255", "198.20.0.0", "223.255.255.255",
-		"2000::", "2001:200::1", "2001:4860:4860::8888", "2606:4700::1111", "3ffe:ffff::1", "64:ff9b::8.8.8.8", "::ffff:8.8.8.8"} {
-		if !isPublic(netip.MustParseAddr(text)) {
-			t.Errorf("%s is not public", text)
-		}
-	}
-	if isPublic(netip.Addr{}) {
-		t.Error("the zero address is public")
-	}
-}
-
-func TestPrivateAddressesAreDenied(t *testing.T) {
+func TestAllowedAddresses(t *testing.T) {
 	t.Parallel()
 	deny := prefixes("8.8.0.0/16", "2606:4700::/32", "64:ff9b::101:101/128")
-	for _, private := range []bool{false, true} {
-		g := restrictedDialer{deny: deny, allowPrivate: private}
-		for _, text := range []string{"8.8.8.8", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "64:ff9b::1.1.1.1", "2606:4700::1"} {
-			if g.allows(netip.MustParseAddr(text)) {
-				t.Errorf("%s is allowed, private addresses %v", text, private)
-			}
-		}
-		if !g.allows(netip.MustParseAddr("8.9.0.0")) || g.allows(netip.MustParseAddr("127.0.0.1")) != private {
-			t.Error("addresses beside the list")
+	for _, test := range []struct {
+		name            string
+		public, allowed bool // whether allowed without and with the list of denied addresses
+		addresses       string
+	}{
+		{"public", true, true, "1.1.1.1 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0 " +
+			"172.15.255.255 172.32.0.0 192.0.1.0 192.169.0.0 198.17.255.255 198.20.0.0 223.255.255.255 2000:: " +
+			"2001:200::1 2001:4860:4860::8888 3ffe:ffff::1 64:ff9b::8.9.8.8 ::ffff:8.9.8.8 8.9.0.0"},
+		{"denied", true, false, "8.8.8.8 ::ffff:8.8.8.8 64:ff9b::8.8.8.8 64:ff9b::1.1.1.1 2606:4700::1 2606:4700::1111"},
+		{"private", false, false, "127.0.0.1"},
+	} {
+		for text := range strings.FieldsSeq(test.addresses) {
+			address := netip.MustParseAddr(text)
+			got := []bool{isPublic(address), (&restrictedDialer{deny: deny}).allows(address),
+				(&restrictedDialer{deny: deny, allowPrivate: true}).allows(address)}
+			equal(t, []bool{test.public, test.allowed, test.name != "denied"}, got, test.name, " ", text)
 		}
 	}
+	equal(t, false, isPublic(netip.Addr{}), "the zero address is public")
 }
 
 // TestNothingIsConnectedTo: a receiver on loopback gets no connection, in any spelling of its URL.
 func TestNothingIsConnectedTo(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
 	var connections atomic.Int32
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			connections.Add(1)
-			conn.Close()
-		}
-	}()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	names := &nameServer{answers: map[string][]netip.Addr{
-		"one.test.":     {netip.MustParseAddr("127.0.0.1")},
-		"several.test.": {netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("127.0.0.2")},
-	}}
-	s := newSender(&restrictedDialer{resolver: names.start(t), timeout: 5 * time.Second}, 1)
-	for _, host := range []string{"127.0.0.1", "127.0.0.1.", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0", "0.0.0.0", "[::]", "[::1]",
-		"[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[::127.0.0.1]", "localhost", "LOCALHOST",
-		"localhost.", "one.test", "ONE.test.", "several.test", "127。0。0。1", "①②⑦.⓪.⓪.①"} {
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.ConnState = func(net.Conn, http.ConnState) { connections.Add(1) }
+	server.Start()
+	defer server.Close()
+	names := &nameServer{}
+	names.set("one.test.", "127.0.0.1")
+	names.set("several.test.", "127.0.0.1", "10.0.0.1", "127.0.0.2")
+	s := newSender(&restrictedDialer{resolver: resolver(names.serve), timeout: 5 * time.Second}, 1)
+	for host := range strings.FieldsSeq("127.0.0.1 127.0.0.1. 127.1 2130706433 0x7f000001 0177.0.0.1 0 0.0.0.0 " +
+		"[::] [::1] [::ffff:127.0.0.1] [::ffff:7f00:1] [64:ff9b::7f00:1] [2002:7f00:1::] [::127.0.0.1] localhost LOCALHOST " +
+		"localhost. one.test ONE.test. several.test 127。0。0。1 ①②⑦.⓪.⓪.①") {
 		for _, scheme := range []string{"http://", "https://"} {
-			r := s.send(t.Context(), scheme+host+":"+port+"/", http.Header{}, nil)
-			// A name that does not resolve is no connection either.
-			if r.err != webhooks.ErrorBlocked && r.err != webhooks.ErrorConnection || r.err != webhooks.ErrorBlocked && strings.HasSuffix(host, ".test") {
-				t.Errorf("%s%s: %+v", scheme, host, r)
+			got := s.send(t.Context(), scheme+host+":"+portOf(server.URL)+"/", http.Header{}, nil)
+			if got.err == webhooks.ErrorConnection && !strings.HasSuffix(host, ".test") {
+				got.err = webhooks.ErrorBlocked // a name that does not resolve is no connection either
 			}
+			equal(t, webhooks.ErrorBlocked, got.err, scheme, host)
 		}
 	}
 	equal(t, 0, connections.Load(), "connections")
 }
 
-// TestNameThatChanges: the address that is connected to is checked, not one that was resolved before.
+// TestNameThatChanges: the address that is connected to is checked, not one that was resolved before. Of several
+// addresses, the sender tries those that are allowed.
 func TestNameThatChanges(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t, nil)
-	_, port, _ := net.SplitHostPort(strings.TrimPrefix(r.URL, "http://"))
-	names := &nameServer{answers: map[string][]netip.Addr{"name.test.": {netip.MustParseAddr("127.0.0.2")}}}
-	deny := prefixes("127.0.0.2/32")
-	s := newSender(&restrictedDialer{resolver: names.start(t), timeout: 5 * time.Second, allowPrivate: true, deny: deny}, 1)
-	url := "http://name.test:" + port
-	equal(t, webhooks.ErrorBlocked, s.send(t.Context(), url, http.Header{}, nil).err, "denied address")
-	// Of several addresses, those that are allowed are tried.
-	names.set("name.test.", netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.1"))
-	equal(t, "", s.send(t.Context(), url, http.Header{}, nil).err, "one of two addresses is allowed")
-	_, closed, _ := net.SplitHostPort(strings.Trim(closedPort(t), "htp:/"))
-	equal(t, webhooks.ErrorConnection, s.send(t.Context(), "http://name.test:"+closed, http.Header{}, nil).err,
-		"the allowed address refuses connections")
-	s.transport.CloseIdleConnections()
-	names.set("name.test.", netip.MustParseAddr("127.0.0.2"))
-	equal(t, webhooks.ErrorBlocked, s.send(t.Context(), url, http.Header{}, nil).err, "after the name has changed")
+	names, port := &nameServer{}, portOf(newReceiver(t, 204).URL)
+	dialer := &restrictedDialer{resolver: resolver(names.serve), timeout: 5 * time.Second, allowPrivate: true}
+	dialer.deny = prefixes("127.0.0.2/32")
+	s := newSender(dialer, 1)
+	for _, step := range []struct {
+		name      string
+		addresses []string
+		port      string
+		want      string
+	}{
+		{"denied", []string{"127.0.0.2"}, port, webhooks.ErrorBlocked},
+		{"one of two is allowed", []string{"127.0.0.2", "127.0.0.1"}, port, ""},
+		{"the allowed one refuses connections", []string{"127.0.0.2", "127.0.0.1"}, portOf(closedPort(t)),
+			webhooks.ErrorConnection},
+		{"denied after a change", []string{"127.0.0.2"}, port, webhooks.ErrorBlocked},
+	} {
+		names.set("name.test.", step.addresses...)
+		equal(t, step.want, s.send(t.Context(), "http://name.test:"+step.port, http.Header{}, nil).err, step.name)
+		s.transport.CloseIdleConnections()
+	}
+}
+
+func portOf(url string) string { return url[strings.LastIndexByte(url, ':')+1:] }
+
+// A nameServer answers queries for the IPv4 addresses of names.
+type nameServer struct{ answers sync.Map } // addresses by name
+
+// set sets the addresses of a name with its trailing dot, in lower case.
+func (s *nameServer) set(name string, addresses ...string) { s.answers.Store(name, addresses) }
+
+// serve answers one query of a connection.
+func (s *nameServer) serve(conn net.Conn) {
+	defer conn.Close()
+	query := make([]byte, 1500)
+	n, _ := conn.Read(query) // with two bytes of the length
+	answer := s.response(query[2:n])
+	conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...))
+}
+
+// resolver returns a resolver whose connections to a name server are served by serve.
+func resolver(serve func(net.Conn)) *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go serve(server)
+		return client, nil
+	}}
+}
+
+// response is that to a query of one question (RFC 1035, section 4).
+func (s *nameServer) response(query []byte) []byte {
+	name, end := "", 12
+	for query[end] != 0 {
+		next := end + 1 + int(query[end])
+		name += strings.ToLower(string(query[end+1:next])) + "."
+		end = next
+	}
+	addresses, found := s.answers.Load(name)
+	header := append([]byte{query[0], query[1], 0x81, 0x80, 0, 1}, make([]byte, 6)...)
+	if !found {
+		header[3] |= 3 // no such name
+	}
+	response := append(header, query[12:end+5]...)
+	if kind := binary.BigEndian.Uint16(query[end+1:]); found && kind == 1 { // A
+		for _, a := range addresses.([]string) {
+			response[7]++
+			response = append(response, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4)
+			response = append(response, netip.MustParseAddr(a).AsSlice()...)
+		}
+	}
+	return response
 }

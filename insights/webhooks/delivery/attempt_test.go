@@ -3,37 +3,134 @@ package delivery
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"aiv/insights/webhooks"
+	"aiv/store/storetest"
 )
+
+// localSender returns a sender that may connect to loopback.
+func localSender() *sender {
+	return newSender(&restrictedDialer{resolver: net.DefaultResolver, timeout: waitTimeout, allowPrivate: true}, 8)
+}
+
+// waitTimeout is how long a test waits for a condition.
+const waitTimeout = storetest.Patience
+
+// serve returns the URL of a server with a handler.
+func serve(t *testing.T, handler http.HandlerFunc) string {
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// secure returns a TLS server whose certificate no client trusts.
+func secure(t *testing.T, auth tls.ClientAuthType) *httptest.Server {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.TLS = &tls.Config{ClientAuth: auth, MinVersion: tls.VersionTLS13}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// TestEachResponseHasAResult: what an endpoint does, and the result of the attempt.
+func TestEachResponseHasAResult(t *testing.T) {
+	t.Parallel()
+	raw := func(response string) string {
+		return serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			io.WriteString(conn, response)
+		})
+	}
+	respond := func(status string, headers ...string) string {
+		return raw("HTTP/1.1 " + status + "\r\n" + strings.Join(append(headers, "Content-Length: 0"), "\r\n") + "\r\n\r\n")
+	}
+	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	slowBody := func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(200)
+		w.(http.Flusher).Flush()
+		hang(w, r)
+	}
+	target := newReceiver(t, 204)
+	for _, test := range []struct {
+		name, url string
+		want      result
+	}{
+		{"success", respond("200 OK"), result{status: 200}},
+		{"another success", respond("299 OK"), result{status: 299}},
+		{"fault of the server", respond("500 No"), result{status: 500, err: webhooks.ErrorStatus}},
+		{"fault of the client", respond("404 No"), result{status: 404, err: webhooks.ErrorStatus}},
+		{"Retry-After", respond("503 No", "Retry-After: 3600"), result{503, webhooks.ErrorStatus, time.Hour}},
+		{"redirect", respond("307 No", "Location: "+target.URL), result{status: 307, err: webhooks.ErrorRedirect}},
+		{"below 100", respond("099 No"), result{err: webhooks.ErrorConnection}},
+		{"999", respond("999 No"), result{status: 999, err: webhooks.ErrorStatus}},
+		{"switching protocols", raw("HTTP/1.1 101 No\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"),
+			result{status: 101, err: webhooks.ErrorStatus}},
+		{"large header", respond("200 OK", "X: "+strings.Repeat("a", 64<<10)), result{err: webhooks.ErrorConnection}},
+		{"not HTTP", raw("SSH-2.0-OpenSSH_9.9\r\n"), result{err: webhooks.ErrorConnection}},
+		{"TLS", secure(t, tls.NoClientCert).URL, result{err: webhooks.ErrorTLS}},
+		{"closed port", closedPort(t), result{err: webhooks.ErrorConnection}},
+		{"hanging", serve(t, hang), result{err: webhooks.ErrorTimeout}},
+		{"slow body", serve(t, slowBody), result{status: 200}},
+	} {
+		s := localSender()
+		if test.name == "hanging" {
+			s.timeout = 50 * time.Millisecond
+		}
+		if got := s.send(t.Context(), test.url, http.Header{}, nil); got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
+		s.transport.CloseIdleConnections()
+	}
+	equal(t, 0, target.received(), "requests after a redirect")
+}
+
+// closedPort returns a URL with a port that no server can use until the test ends, because a socket that does not
+// listen is bound to it.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	must(t, err)
+	t.Cleanup(func() { syscall.Close(fd) })
+	must(t, syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	address, err := syscall.Getsockname(fd)
+	must(t, err)
+	return "http://127.0.0.1:" + strconv.Itoa(address.(*syscall.SockaddrInet4).Port)
+}
 
 // TestSilentNameServer: a name that cannot be resolved in time is a timeout.
 func TestSilentNameServer(t *testing.T) {
 	t.Parallel()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	must(t, err)
-	defer conn.Close()
-	s := newSender(&restrictedDialer{resolver: resolverAt(conn.LocalAddr()), timeout: 10 * time.Millisecond}, 1)
+	silent := resolver(func(conn net.Conn) { io.Copy(io.Discard, conn) })
+	s := newSender(&restrictedDialer{resolver: silent, timeout: 10 * time.Millisecond}, 1)
 	equal(t, webhooks.ErrorTimeout, s.send(t.Context(), "http://name.test/", http.Header{}, nil).err)
 }
 
 // TestTLSErrorAfterHandshake: with TLS 1.3, a client learns after the handshake that the server requires a certificate.
 func TestTLSErrorAfterHandshake(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewUnstartedServer(nil)
-	server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13}
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.StartTLS()
-	defer server.Close()
-	conn, err := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+	address := secure(t, tls.RequireAnyClientCert).Listener.Addr().String()
+	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
 	must(t, err)
 	defer conn.Close()
 	_, err = conn.Read(make([]byte, 1))
@@ -43,16 +140,18 @@ func TestTLSErrorAfterHandshake(t *testing.T) {
 // TestFailedHandshake: a TLS handshake ends within the timeout of the dialer, and its connection is closed.
 func TestFailedHandshake(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ name, response, want string }{
-		{"no response", "", webhooks.ErrorTimeout},
-		{"not TLS", "HTTP/1.1 400 Bad Request\r\n\r\n", webhooks.ErrorTLS},
+	for _, test := range []struct {
+		response, want string
+		timeout        time.Duration
+	}{
+		{"", webhooks.ErrorTimeout, 250 * time.Millisecond},
+		{"HTTP/1.1 400 Bad Request\r\n\r\n", webhooks.ErrorTLS, waitTimeout},
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
 		defer listener.Close()
-		closed := make(chan struct{})
-		go func() {
-			defer close(closed)
+		var server sync.WaitGroup
+		server.Go(func() {
 			conn, err := listener.Accept()
 			if err != nil {
 				t.Error(err)
@@ -60,39 +159,30 @@ func TestFailedHandshake(t *testing.T) {
 			}
 			defer conn.Close()
 			io.WriteString(conn, test.response)
-			io.Copy(io.Discard, conn)
-		}()
-		timeout := 5 * time.Second
-		if test.response == "" {
-			timeout = 250 * time.Millisecond
-		}
-		d := &restrictedDialer{resolver: net.DefaultResolver, timeout: timeout, allowPrivate: true}
-		ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
-		defer cancel()
-		_, err = d.DialTLSContext(ctx, "tcp", listener.Addr().String())
-		if got := classify(t.Context(), err); got != test.want || ctx.Err() != nil {
-			t.Errorf("%s: %v is %q, want %q", test.name, err, got, test.want)
-		}
-		select {
-		case <-closed:
-		case <-ctx.Done():
-			t.Errorf("%s: the connection is not closed", test.name)
-		}
+			conn.SetReadDeadline(time.Now().Add(waitTimeout))
+			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("after %q the connection is not closed", test.response)
+			}
+		})
+		d := &restrictedDialer{resolver: net.DefaultResolver, timeout: test.timeout, allowPrivate: true}
+		_, err = d.DialTLSContext(t.Context(), "tcp", listener.Addr().String())
+		equal(t, test.want, classify(t.Context(), err), err)
+		server.Wait()
 	}
 }
 
 // TestLargeBody: of a large response body only the beginning is read.
 func TestLargeBody(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1<<20)) })
-	s := newSender(&restrictedDialer{resolver: net.DefaultResolver, timeout: waitTimeout, allowPrivate: true}, 1)
+	s := localSender()
 	dial := s.transport.DialContext
 	var read atomic.Int64
 	s.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		return &countingConn{conn, &read}, err
 	}
-	equal(t, "", s.send(t.Context(), r.URL, http.Header{}, nil).err)
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1<<20)) })
+	equal(t, "", s.send(t.Context(), url, http.Header{}, nil).err)
 	if n := read.Load(); n < maxDrain || n > maxDrain+8<<10 { // with the header and what is buffered
 		t.Errorf("%d bytes were read", n)
 	}
@@ -108,4 +198,70 @@ func (c *countingConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.read.Add(int64(n))
 	return n, err
+}
+
+// TestOneRequestPerAttempt: a receiver that reads a request and drops the connection gets the request once, however
+// many other connections to it are idle.
+func TestOneRequestPerAttempt(t *testing.T) {
+	t.Parallel()
+	const connections = 8
+	var open sync.WaitGroup // until that many requests are in flight, each on a connection of its own
+	open.Add(connections)
+	var drop atomic.Bool
+	var dropped atomic.Int32
+	url := serve(t, func(http.ResponseWriter, *http.Request) {
+		if drop.Load() {
+			dropped.Add(1)
+			panic(http.ErrAbortHandler)
+		}
+		open.Done()
+		open.Wait()
+	})
+	s := localSender()
+	send := func() string { return s.send(t.Context(), url, http.Header{}, []byte("{}")).err }
+	var sent sync.WaitGroup
+	for range connections {
+		sent.Go(func() { equal(t, "", send(), "an attempt that opens a connection") })
+	}
+	sent.Wait()
+	drop.Store(true)
+	for attempt := range int32(connections) {
+		equal(t, webhooks.ErrorConnection, send(), "attempt ", attempt+1)
+		equal(t, attempt+1, dropped.Load(), "requests")
+	}
+}
+
+// TestClosedIdleConnection: an attempt succeeds on a new connection if the receiver closes the idle one before anything
+// is written.
+func TestClosedIdleConnection(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
+	accepted, ended := make(chan *net.TCPConn, 2), make(chan struct{}, 2)
+	server.Config.ConnState = func(conn net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			accepted <- conn.(*net.TCPConn)
+		case http.StateClosed: // the client has closed the connection
+			ended <- struct{}{}
+		}
+	}
+	server.Start()
+	defer server.Close()
+	reused := 0
+	s := localSender()
+	defer s.transport.CloseIdleConnections()
+	// The idle connection ends after it was taken for the request, and before the request is written.
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		if info.Reused {
+			reused++
+			(<-accepted).CloseWrite()
+			<-ended
+		}
+	}})
+	for range 2 {
+		equal(t, "", s.send(ctx, server.URL, http.Header{}, []byte("{}")).err)
+	}
+	equal(t, 2, requests.Load(), "requests")
+	equal(t, 1, reused, "attempts that began on an idle connection")
 }

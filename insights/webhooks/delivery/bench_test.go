@@ -23,27 +23,26 @@ func BenchmarkDeliver(b *testing.B) {
 			}))
 			b.Cleanup(r.Close)
 			if backlog > 0 {
-				account := f.NewAccount(b)
-				e := f.endpoint(b, account, "http://127.0.0.1:1024/")
+				c := f.customer("http://127.0.0.1:1024/")
 				for range backlog / 10_000 {
 					f.Exec(b, `
 WITH e AS (INSERT INTO events (account_id, id, type, subject_id, data)
   SELECT $1, gen_random_uuid(), 'run.completed', gen_random_uuid(), '{}' FROM generate_series(1, $3) RETURNING id)
-INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, next_attempt_at) SELECT $1, id, $2, now() + interval '1 hour' FROM e`, account, e.ID, 10_000)
+INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, next_attempt_at) 
+  SELECT $1, id, $2, now() + interval '1 hour' FROM e`, c.account, c.endpoint.ID, 10_000)
 				}
-				f.wake(b, account)
+				c.wake()
 			}
 			const accounts = 20
 			for i := range accounts {
-				account := f.NewAccount(b)
-				f.endpoint(b, account, fmt.Sprintf("%s/%d", r.URL, i))
+				c := f.customer(fmt.Sprintf("%s/%d", r.URL, i))
 				if n := (b.N + accounts - 1 - i) / accounts; n > 0 {
-					f.record(b, account, n)
+					c.record(n)
 				}
 			}
 			f.Exec(b, `ANALYZE webhook_deliveries`)
 			b.ResetTimer()
-			_, stop := f.dispatch(b, nil)
+			stop := f.run()
 			<-done
 			b.StopTimer()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "deliveries/s")

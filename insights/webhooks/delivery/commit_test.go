@@ -3,7 +3,9 @@ package delivery
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,56 +18,172 @@ import (
 
 const attemptedURL = "https://a.example/"
 
-// attempt returns an attempt to deliver a new event of a new account.
-func (f *fixture) attempt(t *testing.T) *delivery {
-	t.Helper()
-	id := f.NewAccount(t)
-	e := f.endpoint(t, id, attemptedURL)
-	return &delivery{endpoint: &endpoint{account: &account{id: id}, id: e.ID}, event: f.record(t, id, 1)[0]}
+var timedOut = result{err: webhooks.ErrorTimeout}
+
+// write writes the outcomes of attempts with one result.
+func (f *fixture) write(r result, attempts ...*delivery) error {
+	var group []outcome
+	for _, a := range attempts {
+		group = append(group, newOutcome(a, attemptedURL, r))
+	}
+	return f.d.write(f.t.Context(), group)
 }
 
-// write begins to write the outcome of an attempt and returns when it waits for a lock. The channel gets the result.
-func (f *fixture) write(t *testing.T, a *delivery, r result) chan error {
-	t.Helper()
-	d, written := f.dispatcher(), make(chan error, 1)
-	go func() { written <- d.write(t.Context(), []outcome{newOutcome(a, attemptedURL, r)}) }()
-	storetest.UntilWaiting(t, f.Pool, "transactionid")
+// beginWrite begins to write outcomes and returns when it waits for a lock. The channel gets the error.
+func (f *fixture) beginWrite(r result, attempts ...*delivery) <-chan error {
+	written := make(chan error, 1)
+	go func() { written <- f.write(r, attempts...) }()
+	storetest.UntilWaiting(f.t, f.Pool, "transactionid")
 	return written
+}
+
+// TestOutcomesAreReported: what a delivery reports after an attempt.
+func TestOutcomesAreReported(t *testing.T) {
+	f := newFixture(t)
+	c := f.customer(attemptedURL)
+	tests := []struct {
+		result result
+		want   string
+	}{
+		{result{status: 204}, "delivered now; 1 attempts, 204, "},
+		{result{410, webhooks.ErrorStatus, 0}, "failed; 1 attempts, 410, status"},
+		{result{101, webhooks.ErrorStatus, 0}, "pending, again in 0s; 1 attempts, 101, status"},
+		{result{999, webhooks.ErrorStatus, time.Hour}, "pending, again in 1h0m0s; 1 attempts, 999, status"},
+		{result{307, webhooks.ErrorRedirect, 0}, "pending, again in 0s; 1 attempts, 307, redirect"},
+		{result{0, webhooks.ErrorTimeout, 0}, "pending, again in 0s; 1 attempts, 0, timeout"},
+		{result{0, webhooks.ErrorConnection, 0}, "pending, again in 0s; 1 attempts, 0, connection"},
+		{result{0, webhooks.ErrorTLS, 0}, "pending, again in 0s; 1 attempts, 0, tls"},
+		{result{0, webhooks.ErrorBlocked, 0}, "pending, again in 0s; 1 attempts, 0, blocked"},
+	}
+	var group []outcome
+	wants := make(map[store.ID]string)
+	for i, a := range c.attempts(len(tests)) {
+		wants[a.event] = tests[i].want
+		group = append(group, newOutcome(a, attemptedURL, tests[i].result))
+	}
+	must(t, f.d.write(t.Context(), group))
+	got := make(map[store.ID]string)
+	for id, d := range c.deliveries() {
+		text := d.Status
+		if d.DeliveredAt != nil && time.Since(*d.DeliveredAt) < time.Minute {
+			text += " now"
+		}
+		if d.NextAttemptAt != nil {
+			text += ", again in " + time.Until(*d.NextAttemptAt).Round(time.Minute).String()
+		}
+		got[id] = fmt.Sprintf("%s; %d attempts, %d, %s", text, d.Attempts, valueOf(d.LastStatus), valueOf(d.LastError))
+	}
+	equal(t, wants, got, "deliveries")
+}
+
+// valueOf returns what p points to, or the zero value.
+func valueOf[T any](p *T) (value T) {
+	if p != nil {
+		value = *p
+	}
+	return value
+}
+
+// TestHealthOfGroup: what outcomes that are written together say about an endpoint. A success counts more than a
+// failure, and a 410 more than both. Three days of failures disable the endpoint. Outcomes of the URL before a
+// change, or of an endpoint that is disabled, say nothing.
+func TestHealthOfGroup(t *testing.T) {
+	f := newFixture(t)
+	const day, since = 24 * time.Hour, "failing since then"
+	for _, test := range []struct {
+		before, statuses []int         // of attempts to the URL before a change, and to the present one
+		failingFor       time.Duration // before; 0: not failing
+		disabled         string        // before
+		want             string
+	}{
+		{statuses: []int{200, 500}, failingFor: time.Hour},
+		{statuses: []int{500, 200}, failingFor: time.Hour},
+		{statuses: []int{200, 410}, failingFor: time.Hour, want: since + ", now gone"},
+		{statuses: []int{410, 200}, failingFor: time.Hour, want: since + ", now gone"},
+		{statuses: []int{410, 500}, failingFor: time.Hour, want: since + ", now gone"},
+		{statuses: []int{500}, want: since},
+		{statuses: []int{500}, failingFor: 3*day - time.Hour, want: since},
+		{statuses: []int{500}, failingFor: 3*day + time.Second, want: since + ", now failing"},
+		{statuses: []int{200}, failingFor: 3*day + time.Second},
+		{before: []int{410}, statuses: []int{500}, failingFor: time.Hour, want: since},
+		{before: []int{200}, statuses: []int{500}, failingFor: time.Hour, want: since},
+		{statuses: []int{200}, failingFor: time.Hour, disabled: webhooks.ByCustomer, want: since + ", customer"},
+	} {
+		c := f.customer(attemptedURL)
+		f.Exec(t, `
+UPDATE webhook_endpoints SET failing_since = now() - NULLIF($2::double precision, 0) * interval '1 second',
+  disabled_reason = NULLIF($3, '') WHERE account_id = $1`, c.account, test.failingFor.Seconds(), test.disabled)
+		var group []outcome
+		statuses := slices.Concat(test.before, test.statuses)
+		for i, a := range c.attempts(len(statuses)) {
+			r, url := result{status: statuses[i]}, attemptedURL
+			if r.status != 200 {
+				r.err = webhooks.ErrorStatus
+			}
+			if i < len(test.before) {
+				url = "https://before.example/"
+			}
+			group = append(group, newOutcome(a, url, r))
+		}
+		must(t, f.d.write(t.Context(), group))
+		var got string
+		must(t, f.Pool.QueryRow(t.Context(), `
+SELECT CASE WHEN failing_since <= now() - $2::float * interval '1 second' THEN 'failing since then' ELSE '' END
+  || COALESCE(CASE WHEN updated_at > created_at THEN ', now ' ELSE ', ' END || disabled_reason, '')
+FROM webhook_endpoints WHERE account_id = $1`, c.account, test.failingFor.Seconds()).Scan(&got))
+		equal(t, test.want, got, fmt.Sprintf("after %+v", test))
+	}
+}
+
+// TestLateOutcome: the outcome of an attempt that began before its event was resent, or that is written again,
+// changes nothing.
+func TestLateOutcome(t *testing.T) {
+	f := newFixture(t)
+	c := f.customer(attemptedURL)
+	a := c.attempts(1)[0]
+	must(t, f.write(timedOut, a))
+	must(t, f.write(timedOut, a))
+	f.rows(1, `webhook_deliveries WHERE status = 'pending' AND attempts = 1`)
+	must(t, c.resend(f.Webhooks, a))
+	must(t, f.write(result{status: 200}, a))
+	a.attempts = 1
+	must(t, f.write(result{status: 200}, a))
+	f.rows(1, `webhook_deliveries WHERE status = 'pending' AND attempts = 0`)
+}
+
+// webhooks returns Webhooks that do something before a statement.
+func (f *fixture) webhooks(sql string, do func()) *webhooks.Webhooks {
+	f.t.Helper()
+	pool := storetest.WithTracer(f.t, f.Pool, before(sql, do))
+	return webhooks.New(webhooks.Config{Pool: pool, Master: f.master, NewID: store.NewID})
+}
+
+// resend queues a delivery again.
+func (c *customer) resend(w *webhooks.Webhooks, a *delivery) error {
+	_, err := w.Resend(c.f.t.Context(), c.account, c.endpoint.ID, a.event, func(string) bool { return true })
+	return err
 }
 
 // TestResendWhileOutcomesAreWritten: a resend and the transaction that writes outcomes both lock the endpoint before
 // the delivery, so that they do not deadlock.
 func TestResendWhileOutcomesAreWritten(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
-	a := f.attempt(t)
-	var written chan error
-	h := &hook{sql: "INSERT INTO webhook_deliveries", start: func(ctx context.Context) context.Context { // the endpoint is locked
-		written = f.write(t, a, result{err: webhooks.ErrorTimeout})
-		return ctx
-	}}
-	must(t, f.resend(t, a, h))
+	c := f.customer(attemptedURL)
+	a := c.attempts(1)[0]
+	var written <-chan error
+	w := f.webhooks("INSERT INTO webhook_deliveries", func() { // the endpoint is locked
+		written = f.beginWrite(timedOut, a)
+	})
+	must(t, c.resend(w, a))
 	must(t, <-written)
-}
-
-// resend queues a delivery again, by statements that call the hook.
-func (f *fixture) resend(t *testing.T, a *delivery, h *hook) error {
-	t.Helper()
-	w := webhooks.New(webhooks.Config{Pool: storetest.WithTracer(t, f.Pool, h), Master: f.master, NewID: store.NewID})
-	_, err := w.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event, mayReadAll)
-	return err
 }
 
 // TestResendWhileEventIsDeleted: the event of a resend is purged after it was read.
 func TestResendWhileEventIsDeleted(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
-	a := f.attempt(t)
-	h := &hook{sql: "INSERT INTO webhook_deliveries", start: func(ctx context.Context) context.Context {
-		f.Exec(t, `DELETE FROM events WHERE account_id = $1`, a.endpoint.account.id)
-		return ctx
-	}}
-	if err := f.resend(t, a, h); !errors.Is(err, events.ErrNotFound) {
+	c := f.customer(attemptedURL)
+	w := f.webhooks("INSERT INTO webhook_deliveries", func() { f.Exec(t, `DELETE FROM events`) })
+	if err := c.resend(w, c.attempts(1)[0]); !errors.Is(err, events.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -73,123 +191,73 @@ func TestResendWhileEventIsDeleted(t *testing.T) {
 // TestOutcomeOfMovedDelivery: an outcome is written also where another transaction has changed the delivery without a
 // new attempt.
 func TestOutcomeOfMovedDelivery(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
-	a := f.attempt(t)
-	tx := f.begin(t, `UPDATE webhook_deliveries SET next_attempt_at = now() WHERE account_id = $1`, a.endpoint.account.id)
-	written := f.write(t, a, result{status: 200})
+	a := f.customer(attemptedURL).attempts(1)[0]
+	tx := f.begin(`UPDATE webhook_deliveries SET next_attempt_at = now()`)
+	written := f.beginWrite(result{status: 200}, a)
 	must(t, tx.Commit(t.Context()))
 	must(t, <-written)
-	equal(t, 1, f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'delivered'`),
-		"outcomes that were written")
-}
-
-// TestHealthOfGroup: what outcomes that are written together say about an endpoint. A success counts more than a
-// failure, and a 410 more than both. Three days of failures disable the endpoint. Outcomes of the URL before a
-// change, or of an endpoint that is disabled, say nothing.
-func TestHealthOfGroup(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	d := f.dispatcher()
-	const days = 24 * time.Hour
-	for _, test := range []struct {
-		before, statuses []int         // of attempts to the URL before a change, and to the present one
-		failingFor       time.Duration // before; 0: not failing
-		disabled         *string       // before
-		wantFailing      bool
-		wantDisabled     *string
-	}{
-		{statuses: []int{200, 500}, failingFor: time.Hour},
-		{statuses: []int{500, 200}, failingFor: time.Hour},
-		{statuses: []int{200, 410}, failingFor: time.Hour, wantFailing: true, wantDisabled: new(webhooks.Gone)},
-		{statuses: []int{410, 200}, failingFor: time.Hour, wantFailing: true, wantDisabled: new(webhooks.Gone)},
-		{statuses: []int{410, 500}, failingFor: time.Hour, wantFailing: true, wantDisabled: new(webhooks.Gone)},
-		{statuses: []int{500}, wantFailing: true},
-		{statuses: []int{500}, failingFor: 3*days - time.Hour, wantFailing: true},
-		{statuses: []int{500}, failingFor: 3*days + time.Second, wantFailing: true, wantDisabled: new(webhooks.Failing)},
-		{statuses: []int{200}, failingFor: 3*days + time.Second},
-		{before: []int{410}, statuses: []int{500}, failingFor: time.Hour, wantFailing: true},
-		{before: []int{200}, statuses: []int{500}, failingFor: time.Hour, wantFailing: true},
-		{statuses: []int{200}, failingFor: time.Hour, disabled: new(webhooks.ByCustomer), wantFailing: true,
-			wantDisabled: new(webhooks.ByCustomer)},
-	} {
-		id := f.NewAccount(t)
-		e := &endpoint{account: &account{id: id}, id: f.endpoint(t, id, attemptedURL).ID}
-		events := f.record(t, id, len(test.before)+len(test.statuses))
-		slices.SortFunc(events, store.ID.Compare) // the order in which they are written
-		f.Exec(t, `
-UPDATE webhook_endpoints SET failing_since = now() - NULLIF($2::double precision, 0) * interval '1 second',
-  disabled_reason = $3
-WHERE account_id = $1`, id, test.failingFor.Seconds(), test.disabled)
-		var group []outcome
-		for i, status := range slices.Concat(test.before, test.statuses) {
-			r, url := result{status: status}, attemptedURL
-			if status != 200 {
-				r.err = webhooks.ErrorStatus
-			}
-			if i < len(test.before) {
-				url = "https://before.example/"
-			}
-			group = append(group, newOutcome(&delivery{endpoint: e, event: events[i]}, url, r))
-		}
-		must(t, d.write(t.Context(), group))
-		if n := f.Count(t, `
-SELECT count(*) FROM webhook_endpoints
-WHERE account_id = $1 AND COALESCE(failing_since <= now() - $2::double precision * interval '1 second', false) = $3
-  AND disabled_reason IS NOT DISTINCT FROM $4`,
-			id, test.failingFor.Seconds(), test.wantFailing, test.wantDisabled); n != 1 {
-			t.Errorf("the endpoint is not as wanted after %+v", test)
-		}
-	}
-}
-
-// TestLateOutcome: the outcome of an attempt that began before its event was resent, or that is written again,
-// changes nothing.
-func TestLateOutcome(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	d, a := f.dispatcher(), f.attempt(t)
-	write := func(r result) {
-		t.Helper()
-		must(t, d.write(t.Context(), []outcome{newOutcome(a, attemptedURL, r)}))
-	}
-	want := func(status string, attempts int) {
-		t.Helper()
-		equal(t, 1, f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = $1 AND attempts = $2`, status, attempts),
-			"deliveries that are ", status, " after ", attempts, " attempts")
-	}
-	write(result{err: webhooks.ErrorTimeout})
-	write(result{err: webhooks.ErrorTimeout})
-	want("pending", 1)
-	_, err := f.Resend(t.Context(), a.endpoint.account.id, a.endpoint.id, a.event, mayReadAll)
-	must(t, err)
-	write(result{status: 200})
-	a.attempts = 1
-	write(result{status: 200})
-	want("pending", 0)
+	f.rows(1, `webhook_deliveries WHERE status = 'delivered'`)
 }
 
 // TestOrderOfLocks: outcomes lock deliveries in the order of their keys, as a purge does.
 func TestOrderOfLocks(t *testing.T) {
-	t.Parallel()
 	webhookstest.SkipOnCitus(t)
 	f := newFixture(t)
-	first := f.attempt(t)
-	second := &delivery{endpoint: first.endpoint, event: f.record(t, first.endpoint.account.id, 1)[0]}
-	if first.event.Compare(second.event) > 0 {
-		first, second = second, first
-	}
+	attempts := f.customer(attemptedURL).attempts(2)
 	const lock = `SELECT FROM webhook_deliveries WHERE event_id = $1 FOR UPDATE NOWAIT`
-	tx := f.begin(t, lock, first.event)
-	written := make(chan error, 1)
-	r := result{status: 200}
-	go func() {
-		written <- f.dispatcher().write(t.Context(), []outcome{newOutcome(second, attemptedURL, r), newOutcome(first, attemptedURL, r)})
-	}()
-	storetest.UntilWaiting(t, f.Pool, "transactionid")
-	if _, err := tx.Exec(t.Context(), lock, second.event); err != nil {
+	tx := f.begin(lock, attempts[0].event)
+	written := f.beginWrite(result{status: 200}, attempts[1], attempts[0])
+	if _, err := tx.Exec(t.Context(), lock, attempts[1].event); err != nil {
 		t.Errorf("the second delivery was locked before the first: %v", err)
 	}
 	must(t, tx.Rollback(t.Context()))
 	must(t, <-written)
+}
+
+// TestStoppedProcess: where a process stops inside a change of an endpoint, outcomes and events wait for the change's
+// locks for some seconds only.
+func TestStoppedProcess(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		at     string // the statement before which the process stops
+		change func(context.Context, *webhooks.Webhooks, *customer) error
+	}{
+		{"INSERT INTO webhook_endpoints", func(ctx context.Context, w *webhooks.Webhooks, c *customer) error {
+			_, _, err := w.Create(ctx, c.account, "https://b.example/", "", []string{webhooks.All})
+			return err
+		}},
+		{"UPDATE webhook_endpoints", func(ctx context.Context, w *webhooks.Webhooks, c *customer) error {
+			_, err := w.Update(ctx, c.account, c.endpoint.ID, webhooks.Change{Description: new("b")}, maySendAll)
+			return err
+		}},
+	} {
+		t.Run(test.at, func(t *testing.T) {
+			f := newFixture(t)
+			c := f.customer(attemptedURL)
+			a := c.attempts(1)[0]
+			stopped, resume, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			w := f.webhooks(test.at, func() {
+				close(stopped)
+				<-resume
+			})
+			goOn := sync.OnceFunc(func() { close(resume) })
+			t.Cleanup(goOn)
+			go func() { ended <- test.change(t.Context(), w, c) }()
+			select {
+			case <-stopped:
+			case err := <-ended:
+				t.Fatalf("the change did not stop: %v", err)
+			}
+			storetest.Eventually(t, "the outcome is written", func() bool { return f.write(timedOut, a) == nil })
+			storetest.Eventually(t, "an event is recorded", func() bool {
+				_, err := c.tryRecord(1)
+				return err == nil
+			})
+			goOn()
+			if err := <-ended; err == nil {
+				t.Error("the change was made")
+			}
+		})
+	}
 }

@@ -3,8 +3,6 @@ package delivery
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -17,69 +15,64 @@ import (
 // TestDroppedWhileRead: deliveries that are dropped during a read of later ones are read next, before the rest of a
 // backlog.
 func TestDroppedWhileRead(t *testing.T) {
-	t.Parallel()
-	f, account, r, respond := newHangingPair(t)
-	ids := f.record(t, account, 100)
-	slices.SortFunc(ids, store.ID.Compare) // the order in which they are due
-	h := &hook{sql: readDue}
-	d := f.hookedDispatcher(t, h)
-	must(t, d.round(t.Context(), t.Context(), true)) // reads 5, of which it starts 4
+	f, c, r := newPair(t, 204)
+	release := r.hold(t)
+	ids := c.record(100)
+	h := f.hook(&hook{sql: readDue})
+	f.poll() // reads 5, of which it starts 4
 	h.end = func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.turns.dropReady(d.accounts[account].endpoints[0])
+		f.d.mu.Lock()
+		defer f.d.mu.Unlock()
+		f.d.turns.dropReady(f.d.accounts[c.account].endpoints[0])
 	}
-	must(t, d.round(t.Context(), t.Context(), true)) // reads the next 5; the fifth of the first 5 is dropped
+	f.poll() // reads the next 5; the fifth of the first 5 is dropped
 	h.end = nil
-	close(respond)
-	d.attempts.Wait()
-	must(t, d.writeOutcomes(t.Context()))
-	must(t, d.round(t.Context(), t.Context(), true))
-	d.attempts.Wait()
+	release()
+	f.end()
+	f.poll()
+	f.d.attempts.Wait()
 	if r.times(ids[4]) != 1 || r.received() == 100 {
-		t.Errorf("the dropped delivery was received %d times, %d events were received in all", r.times(ids[4]), r.received())
+		t.Errorf("the dropped event was received %d times, %d events in all", r.times(ids[4]), r.received())
 	}
 }
 
 // TestReadOfEventsFails: deliveries whose events could not be read are read next, before the rest of a backlog.
 func TestReadOfEventsFails(t *testing.T) {
-	t.Parallel()
-	f, account, r := newPair(t, nil)
-	ids := f.record(t, account, 100)
-	slices.SortFunc(ids, store.ID.Compare)
-	h := &hook{sql: readEvents, start: func(ctx context.Context) context.Context {
+	f, c, r := newPair(t, 204)
+	ids := c.record(100)
+	h := f.hook(&hook{sql: readEvents})
+	h.start = func(ctx context.Context) context.Context {
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
 		return ctx
-	}}
-	d := f.hookedDispatcher(t, h)
-	if err := d.round(t.Context(), t.Context(), true); !errors.Is(err, context.Canceled) {
+	}
+	if err := f.d.round(t.Context(), t.Context(), true); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	h.start = nil
-	must(t, d.round(t.Context(), t.Context(), true))
-	d.attempts.Wait()
+	f.poll()
+	f.d.attempts.Wait()
 	if r.times(ids[0]) != 1 || r.received() == 100 {
-		t.Errorf("the first event was received %d times, %d events were received in all", r.times(ids[0]), r.received())
+		t.Errorf("the first event was received %d times, %d events in all", r.times(ids[0]), r.received())
 	}
 }
 
 // TestReadsBesideOldSnapshot: a read does not pass the deliveries that were written since the oldest snapshot of the
 // database, whose index entries remain.
 func TestReadsBesideOldSnapshot(t *testing.T) {
-	t.Parallel()
 	webhookstest.SkipOnCitus(t)
-	f, account, r := newPair(t, nil)
-	f.record(t, account, 1000)
-	old := f.begin(t, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`)
+	f, c, r := newPair(t, 204)
+	c.record(1000)
+	old := f.begin(`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`)
 	must(t, old.QueryRow(t.Context(), `SELECT count(*) FROM webhook_deliveries`).Scan(new(int)))
 	reads := &storetest.Statements{}
-	d := New(Config{Pool: storetest.WithTracer(t, f.Pool, reads), Master: f.master, AllowPrivate: true, InFlight: 1024})
+	f.d.cfg.Pool = storetest.WithTracer(t, f.Pool, reads)
 	for r.received() < 500 {
-		d.deliver(t)
+		f.deliver()
 	}
-	d.stopping = true // the next read is not followed by attempts
-	must(t, d.round(t.Context(), t.Context(), true))
+	f.d.stopping = true                                               // the next read is not followed by attempts
+	f.d.accounts[c.account].endpoints[0].fetch.restarted = time.Now() // also where the test has taken long
+	f.poll()
 	var latest []any // arguments
 	for _, s := range reads.Taken() {
 		if s.SQL == readDue {
@@ -109,55 +102,99 @@ func TestRestartFetch(t *testing.T) {
 // TestCommittedLateBeforeRelease: an account is not released if a delivery was committed before the cursor of the last
 // read.
 func TestCommittedLateBeforeRelease(t *testing.T) {
-	t.Parallel()
-	f, account, r := newPair(t, nil)
-	f.record(t, account, minFetch+1)
-	d := f.dispatcher()
-	d.deliver(t) // all of them, of which the last one is the cursor
-	late := f.record(t, account, 1)[0]
-	f.Exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() - interval '1 minute' WHERE account_id = $1 AND event_id = $2`, account, late)
-	d.deliver(t)
-	d.deliver(t)
-	if r.times(late) != 1 {
-		t.Errorf("the delivery was received %d times", r.times(late))
-	}
+	f, c, r := newPair(t, 204)
+	c.record(minFetch + 1)
+	f.deliver() // all of them, of which the last one is the cursor
+	late := c.record(1)[0]
+	f.Exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() - interval '1 minute' WHERE event_id = $1`, late)
+	f.deliver()
+	f.deliver()
+	equal(t, 1, r.times(late), "requests with the late event")
 }
 
 // TestReleasedUntilNextIsDue: an account in which many deliveries wait for a retry is released until the first of them
 // is due.
 func TestReleasedUntilNextIsDue(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
-	account := f.NewAccount(t)
-	for i := range 2 {
-		f.endpoint(t, account, fmt.Sprintf("%s%d", attemptedURL, i))
-	}
-	f.record(t, account, 2*minFetch)
-	d := f.dispatcher()
+	c := f.customer(attemptedURL)
+	c.create(attemptedURL + "2")
+	c.record(2 * minFetch)
 	for _, order := range []string{"ASC", "DESC"} { // of the endpoints
 		f.Exec(t, `
 UPDATE webhook_deliveries d SET next_attempt_at = to_timestamp($2 + n * 3600)
-FROM (SELECT event_id, endpoint_id, row_number() OVER (ORDER BY endpoint_id `+order+`, event_id) AS n FROM webhook_deliveries WHERE account_id = $1) o
-WHERE d.account_id = $1 AND d.event_id = o.event_id AND d.endpoint_id = o.endpoint_id`, account, float64(time.Now().Unix()))
-		f.wake(t, account)
-		must(t, d.round(t.Context(), t.Context(), true))
-		equal(t, 1, f.Count(t, `
-SELECT count(*) FROM webhook_queues WHERE owner IS NULL AND wake_at = (SELECT min(next_attempt_at) FROM webhook_deliveries)`),
-			"accounts that wake in time, endpoints in order ", order)
+FROM (SELECT event_id, endpoint_id, row_number() OVER (ORDER BY endpoint_id `+order+`, event_id) AS n
+  FROM webhook_deliveries WHERE account_id = $1) o
+WHERE d.account_id = $1 AND d.event_id = o.event_id AND d.endpoint_id = o.endpoint_id`,
+			c.account, float64(time.Now().Unix()))
+		c.wake()
+		f.poll()
+		f.rows(1, `webhook_queues WHERE owner IS NULL AND wake_at = (SELECT min(next_attempt_at) FROM webhook_deliveries)`)
 	}
 }
 
 // TestReadsBetweenPolls: an endpoint that keeps up gets what was due at a poll before the next poll.
 func TestReadsBetweenPolls(t *testing.T) {
-	t.Parallel()
-	f, account, r := newPair(t, nil)
-	f.record(t, account, 100)
-	d := f.dispatcher()
+	f, c, r := newPair(t, 204)
+	c.record(100)
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { d.runRounds(ctx, t.Context(), nil) }) // one poll
+	running.Go(func() { f.d.runRounds(ctx, t.Context(), nil) }) // one poll
 	storetest.Eventually(t, "all are received", func() bool { return r.received() == 100 })
 	stop()
 	running.Wait()
-	d.attempts.Wait()
+	f.d.attempts.Wait()
+}
+
+// TestRecordedWhileReleased: an account whose event is recorded between the read of due deliveries and the release of
+// the account stays with the process until the event is delivered.
+func TestRecordedWhileReleased(t *testing.T) {
+	f, c, r := newPair(t, 204)
+	c.wake()
+	f.hook(before(releaseAccounts, func() {
+		if f.Count(t, `SELECT count(*) FROM events`) == 0 {
+			c.record(1)
+		}
+	}))
+	f.poll()
+	f.rows(0, `webhook_queues WHERE owner IS NULL AND wake_at = 'infinity'`)
+	f.round()
+	f.poll()
+	f.d.attempts.Wait()
+	equal(t, 1, r.received(), "requests")
+}
+
+// TestWrittenWhileRead: a delivery whose outcome is written during a read, which found it as it was before, is not
+// attempted again.
+func TestWrittenWhileRead(t *testing.T) {
+	f, c, r := newPair(t, 500)
+	c.record(1)
+	h := f.hook(&hook{sql: readDue})
+	f.poll()
+	f.d.attempts.Wait()
+	h.end = func() { must(t, f.d.writeOutcomes(t.Context())) }
+	f.poll()
+	f.d.attempts.Wait()
+	f.rows(1, `webhook_deliveries WHERE attempts = 1`)
+	equal(t, 1, r.received(), "requests")
+}
+
+// TestBytesOfRound: a round reads events until those in memory have limits.bytes. Later rounds read the others.
+func TestBytesOfRound(t *testing.T) {
+	f := newFixture(t)
+	r := newReceiver(t, 204)
+	const accounts, each = 10, 20
+	for range accounts {
+		f.customer(r.URL).record(each)
+	}
+	f.d.turns.limits.bytes = 1000
+	f.d.stopping = true // no attempt starts
+	for range 2 {
+		f.poll()
+		if n := f.d.Stats().Bytes; n < 1000 || n > 1200 { // with the last event
+			t.Errorf("%d bytes in memory, the limit is 1000", n)
+		}
+	}
+	f.d.stopping = false
+	f.run()
+	storetest.Eventually(t, "all are received", func() bool { return r.received() == accounts*each })
 }

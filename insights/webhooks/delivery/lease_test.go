@@ -2,145 +2,143 @@ package delivery
 
 import (
 	"context"
-	"net/http"
 	"testing"
 	"time"
 
+	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
 	"aiv/store/storetest"
 )
 
 // TestProcessThatEnded: what a process owned is delivered by another when the lease has ended.
 func TestProcessThatEnded(t *testing.T) {
-	t.Parallel()
-	f, account, r := newPair(t, nil)
-	f.record(t, account, 3)
-	began := time.Now()
-	f.Exec(t, `UPDATE webhook_queues SET owner = $1, wake_at = now() + interval '1 second'`, store.NewID())
-	f.dispatch(t, nil)
-	f.record(t, account, 1) // does not end the lease
-	storetest.Eventually(t, "all are received", func() bool { return r.received() == 4 })
-	if time.Since(began) < time.Second {
-		t.Error("the lease was ignored")
-	}
+	f, c, r := newPair(t, 204)
+	c.record(3)
+	f.Exec(t, `UPDATE webhook_queues SET owner = $1, wake_at = now() + interval '1 minute'`, store.NewID())
+	c.record(1) // does not end the lease
+	f.poll()
+	f.owned(0)
+	f.Exec(t, `UPDATE webhook_queues SET wake_at = now()`)
+	f.deliver()
+	equal(t, 4, r.received(), "requests")
 	if leaseTime+renewEvery > time.Minute {
 		t.Error("a lease may outlast its process by a minute")
 	}
 	if attemptTimeout+2*drainTimeout+finalCommit > leaseTime-renewEvery {
-		t.Error("a process that is asked to end, and renews no lease any more, may lose accounts before their outcomes are written")
+		t.Error("a process that is asked to end may lose accounts before their outcomes are written")
 	}
 }
 
-// TestNoAttemptNearTheEndOfALease: no attempt is started near the end of a lease, after which another process may claim the account.
+// TestNoAttemptNearTheEndOfALease: no attempt is started near the end of a lease, after which another process may claim
+// the account.
 func TestNoAttemptNearTheEndOfALease(t *testing.T) {
-	t.Parallel()
-	f, account, r := newPair(t, nil)
-	f.record(t, account, 1)
-	d := f.dispatcher()
-	must(t, d.claim(t.Context()))
-	d.accounts[account].leaseEnd = time.Now().Add(attemptTimeout + drainTimeout)
-	must(t, d.round(t.Context(), t.Context(), false))
-	if n := d.Stats().InFlight; n != 0 {
-		t.Fatalf("%d attempts were started that the lease may not cover", n)
-	}
-	must(t, d.renew(t.Context()))
+	f, c, r := newPair(t, 204)
+	c.record(1)
+	must(t, f.d.claim(t.Context()))
+	f.d.accounts[c.account].leaseEnd = time.Now().Add(attemptTimeout + drainTimeout)
+	f.round()
+	equal(t, 0, f.d.Stats().InFlight, "attempts in flight that the lease may not cover")
+	must(t, f.d.renew(t.Context()))
 	storetest.Eventually(t, "the event is received", func() bool { // when its delivery is read again
-		d.deliver(t)
+		f.deliver()
 		return r.received() == 1
 	})
 }
 
-// TestLeasesAreRenewed: a dispatcher renews the lease of an account in which an attempt takes long.
+// TestLeasesAreRenewed: a task renews the leases of the accounts that a dispatcher owns.
 func TestLeasesAreRenewed(t *testing.T) {
-	t.Parallel()
-	arrived, respond := make(chan struct{}, 1), make(chan struct{})
-	f, account, _ := newPair(t, func(http.ResponseWriter, *http.Request) {
-		arrived <- struct{}{}
-		<-respond
-	})
-	f.record(t, account, 1)
-	f.dispatch(t, func(d *Dispatcher) { d.sender.timeout, d.renewEvery = 2*waitTimeout, 100*time.Millisecond })
-	t.Cleanup(func() { close(respond) })
-	<-arrived
-	f.Exec(t, `UPDATE webhook_queues SET wake_at = now() + interval '1 hour'`) // only a renewal changes it
-	storetest.Eventually(t, "the lease is renewed", func() bool {
-		return f.Count(t, `SELECT count(*) FROM webhook_queues WHERE wake_at < now() + interval '1 minute'`) == 1
-	})
+	f := newFixture(t)
+	f.customer(attemptedURL).wake()
+	must(t, f.d.claim(t.Context()))
+	f.Exec(t, `UPDATE webhook_queues SET wake_at = now() + interval '1 hour'`)
+	renew := f.d.Tasks()[0]
+	equal(t, "renew_webhook_leases", renew.Name)
+	equal(t, 10*time.Second, renew.Every)
+	must(t, renew.Run(t.Context()))
+	f.rows(1, `webhook_queues WHERE wake_at BETWEEN now() + interval '30 s' AND now() + interval '1 minute'`)
+}
+
+// TestWaitingOutcomesAreWritten: a task writes outcomes that waited for a server of a cluster.
+func TestWaitingOutcomesAreWritten(t *testing.T) {
+	f := newFixture(t)
+	check := f.d.Tasks()[1]
+	must(t, check.Run(t.Context()))
+	equal(t, 0, len(f.d.commit), "calls of writeOutcomes without outcomes")
+	f.d.outcomes = []outcome{{}}
+	must(t, check.Run(t.Context()))
+	equal(t, 1, len(f.d.commit), "calls of writeOutcomes")
+}
+
+// TestStopLetsAttemptsEnd: a dispatcher that stops lets attempts end, writes their outcomes and releases its accounts.
+func TestStopLetsAttemptsEnd(t *testing.T) {
+	f, c, r := newPair(t, 204)
+	release := r.hold(t)
+	c.record(20)
+	stop := f.run()
+	storetest.Eventually(t, "a request has arrived", func() bool { return r.received() > 0 })
+	time.AfterFunc(50*time.Millisecond, release)
+	stop()
+	if r.received() == 20 {
+		t.Error("all events were received")
+	}
+	f.rows(r.received(), `webhook_deliveries WHERE status = 'delivered'`)
+	f.rows(1, `webhook_queues WHERE owner IS NULL AND wake_at <= now()`)
 }
 
 // TestStopWhileClaiming: a dispatcher that is stopped while it claims accounts releases them. Otherwise no process
 // would deliver their events until the leases end.
 func TestStopWhileClaiming(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	account := f.NewAccount(t)
-	f.endpoint(t, account, newReceiver(t, nil).URL)
-	f.record(t, account, 1)
+	f, c, _ := newPair(t, 204)
+	c.record(1)
 	stopping, stop := context.WithCancel(t.Context())
-	h := &hook{sql: claimAccounts}
-	d := f.hookedDispatcher(t, h)
 	claimed := false
-	h.start = func(ctx context.Context) context.Context {
+	f.hook(&hook{sql: claimAccounts}).start = func(ctx context.Context) context.Context {
 		stop()
 		claimed = ctx.Err() == nil
 		return ctx
 	}
-	d.Run(stopping)
-	if !claimed {
-		t.Error("the claim was canceled: if the database has executed it, the process does not know that it owns the account")
-	}
-	equal(t, 1, f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner IS NULL`), "released accounts")
+	f.d.Run(stopping)
+	equal(t, true, claimed, "the claim is not canceled: the database might have executed it, unknown to the process")
+	f.rows(1, `webhook_queues WHERE owner IS NULL`)
 }
 
 // TestClaimAgain: a process that claims an account again after its lease has ended knows what is in flight, and starts
 // other attempts. It does not release the account while they are in flight, also where it yields.
 func TestClaimAgain(t *testing.T) {
-	t.Parallel()
-	f, account, r, respond := newHangingPair(t)
-	f.record(t, account, 1)
-	d := f.dispatcher()
-	must(t, d.round(t.Context(), t.Context(), true))
+	f, c, r := newPair(t, 204)
+	release := r.hold(t)
+	c.record(1)
+	f.poll()
 	f.Exec(t, `UPDATE webhook_queues SET wake_at = now()`)
-	d.accounts[account].leaseEnd = time.Now()
-	f.record(t, account, 1)
-	must(t, d.round(t.Context(), t.Context(), true))
-	equal(t, 2, d.Stats().InFlight, "attempts are in flight")
-	d.accounts[account].yielding = true
-	must(t, d.release(t.Context()))
-	if len(d.owned()) != 1 {
-		t.Error("the account is released with attempts in flight")
-	}
-	close(respond)
-	d.attempts.Wait()
-	equal(t, 2, r.received(), "events were received")
+	f.d.accounts[c.account].leaseEnd = time.Now()
+	c.record(1)
+	f.poll()
+	equal(t, 2, f.d.Stats().InFlight, "attempts in flight")
+	f.d.accounts[c.account].yielding = true
+	must(t, f.d.release(t.Context()))
+	f.owned(1)
+	release()
+	f.d.attempts.Wait()
+	equal(t, 2, r.received(), "requests")
 }
 
 // TestClaimWhileBusy: a process with as many requests in flight as it may have claims no accounts, which other
 // processes may serve, and none of its own yields to them.
 func TestClaimWhileBusy(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	r, respond := newHangingReceiver(t)
-	d := f.dispatcher()
-	d.turns.limits.inFlight = 1
-	for range 2 {
-		account := f.NewAccount(t)
-		f.endpoint(t, account, r.URL)
-		f.record(t, account, 1)
-		must(t, d.round(t.Context(), t.Context(), true))
-		for _, a := range d.accounts {
-			a.claimedAt = time.Now().Add(-2 * yieldAfter)
-		}
-	}
-	for _, a := range d.accounts {
-		if len(d.accounts) != 1 || a.yielding {
-			t.Errorf("%d accounts are owned; one yields: %t", len(d.accounts), a.yielding)
-		}
-	}
-	close(respond)
-	d.attempts.Wait()
-	must(t, d.claim(t.Context()))
-	equal(t, 2, len(d.accounts), "accounts are owned")
+	f, c, r := newPair(t, 204)
+	release := r.hold(t)
+	f.d.turns.limits.inFlight = 1
+	c.record(1)
+	f.poll()
+	f.age()
+	f.customer(r.URL).record(1)
+	f.poll()
+	f.owned(1)
+	equal(t, false, f.d.accounts[c.account].yielding, "the account yields")
+	release()
+	f.d.attempts.Wait()
+	must(t, f.d.claim(t.Context()))
+	f.owned(2)
 }
 
 // TestClaimedByAnother: a process does not release an account that another one has claimed, and attempts none of its
@@ -150,75 +148,107 @@ func TestClaimedByAnother(t *testing.T) {
 	for _, test := range []struct {
 		name, at string // the statement before which another process claims the account
 		events   int
-		act      func(context.Context, *Dispatcher) error
+		act      func(*fixture)
 	}{
-		{"an idle account", releaseAccounts, 0, func(ctx context.Context, d *Dispatcher) error { return d.round(ctx, ctx, true) }},
-		{"a yielding account", yieldAccounts, 0, func(ctx context.Context, d *Dispatcher) error {
-			for _, a := range d.accounts {
+		{"an idle account", releaseAccounts, 0, (*fixture).poll},
+		{"a yielding account", yieldAccounts, 0, func(f *fixture) {
+			for _, a := range f.d.accounts {
 				a.yielding = true
 			}
-			return d.release(ctx)
+			must(f.t, f.d.release(f.t.Context()))
 		}},
-		{"renewal", renewAccounts, 1, func(ctx context.Context, d *Dispatcher) error { return d.renew(ctx) }},
-		{"deliveries in memory", readAccounts, 1, func(ctx context.Context, d *Dispatcher) error {
-			d.stopping = true
-			if err := d.round(ctx, ctx, true); err != nil {
-				return err
-			}
-			d.stopping = false
-			d.reread()
-			return d.round(ctx, ctx, true)
+		{"renewal", renewAccounts, 1, func(f *fixture) { must(f.t, f.d.renew(f.t.Context())) }},
+		{"deliveries in memory", readAccounts, 1, func(f *fixture) {
+			f.d.stopping = true
+			f.poll()
+			f.d.stopping = false
+			f.reread()
+			f.poll()
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
-			account, other := f.NewAccount(t), store.NewID()
-			r := newReceiver(t, nil)
-			f.endpoint(t, account, r.URL)
-			f.wake(t, account)
-			f.record(t, account, test.events)
-			h := &hook{sql: test.at}
-			d := f.hookedDispatcher(t, h)
-			must(t, d.claim(t.Context()))
-			must(t, d.readAccounts(t.Context()))
-			h.start = func(ctx context.Context) context.Context {
+			f, c, r := newPair(t, 204)
+			c.wake()
+			c.record(test.events)
+			must(t, f.d.claim(t.Context()))
+			must(t, f.d.readAccounts(t.Context()))
+			other := store.NewID()
+			f.hook(before(test.at, func() {
 				f.Exec(t, `UPDATE webhook_queues SET owner = $1, wake_at = now() + interval '1 minute'`, other)
-				return ctx
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
-			defer cancel()
-			must(t, test.act(ctx, d))
-			d.attempts.Wait()
-			equal(t, 1, f.Count(t, `SELECT count(*) FROM webhook_queues WHERE owner = $1`, other),
-				"accounts of the other process")
-			equal(t, 0, r.received(), "events were received")
+			}))
+			test.act(f)
+			f.d.attempts.Wait()
+			f.rows(1, `webhook_queues WHERE owner = $1`, other)
+			equal(t, 0, r.received(), "requests")
 		})
 	}
 }
 
 // TestReleasedDuringRenewal: an account may be released while its lease is renewed.
 func TestReleasedDuringRenewal(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
-	f.wake(t, f.NewAccount(t))
-	h := &hook{sql: renewAccounts}
-	d := f.hookedDispatcher(t, h)
-	must(t, d.claim(t.Context()))
-	h.end = func() { must(t, d.yield(t.Context(), d.owned())) }
-	must(t, d.renew(t.Context()))
-	equal(t, 0, len(d.owned()), "accounts are owned")
+	f.customer(attemptedURL).wake()
+	must(t, f.d.claim(t.Context()))
+	f.hook(&hook{sql: renewAccounts}).end = func() { must(t, f.d.yield(t.Context(), f.d.owned())) }
+	must(t, f.d.renew(t.Context()))
+	f.owned(0)
 }
 
 // TestClaimTwice: of two processes that find the same account due, one claims it.
 func TestClaimTwice(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
-	f.wake(t, f.NewAccount(t))
+	f.customer(attemptedURL).wake()
 	first := f.dispatcher()
-	second := f.hookedDispatcher(t, &hook{sql: dueAccounts, end: func() { must(t, first.claim(t.Context())) }})
-	must(t, second.claim(t.Context()))
-	if len(first.owned()) != 1 || len(second.owned()) != 0 {
-		t.Errorf("the first process owns %d accounts, the second %d; want 1 and 0", len(first.owned()), len(second.owned()))
+	f.hook(&hook{sql: dueAccounts}).end = func() { must(t, first.claim(t.Context())) }
+	must(t, f.d.claim(t.Context()))
+	f.owned(0)
+	equal(t, 1, len(first.owned()), "accounts that the first process owns")
+}
+
+// TestLockedQueues: a dispatcher claims, renews and releases accounts without those whose queues another transaction
+// has locked. A dispatcher that stops waits for these.
+func TestLockedQueues(t *testing.T) {
+	webhookstest.SkipOnCitus(t) // where the dispatcher waits
+	f := newFixture(t)
+	locked, free := f.customer(attemptedURL), f.customer(attemptedURL)
+	locked.wake()
+	free.wake()
+	lock := func() (unlock func()) {
+		tx := f.begin(`SELECT FROM webhook_queues WHERE account_id = $1 FOR NO KEY UPDATE`, locked.account)
+		return func() { must(t, tx.Rollback(t.Context())) }
 	}
+	claim := func(want int) {
+		t.Helper()
+		must(t, f.d.claim(t.Context()))
+		f.owned(want)
+	}
+
+	unlock := lock()
+	claim(1)
+	unlock()
+	claim(2)
+
+	unlock = lock()
+	before := time.Now()
+	for _, a := range f.d.accounts {
+		a.leaseEnd = before
+	}
+	must(t, f.d.renew(t.Context()))
+	equal(t, true, f.d.accounts[locked.account].leaseEnd.Equal(before), "the lease of the locked account is not renewed")
+	equal(t, true, f.d.accounts[free.account].leaseEnd.After(before), "the lease of the other account is renewed")
+	f.round()
+	f.owned(1)
+	free.wake()
+	claim(2)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		f.d.shutdown(t.Context())
+	}()
+	storetest.Eventually(t, "the other account is released", func() bool {
+		return f.Count(t, `SELECT count(*) FROM webhook_queues WHERE account_id = $1 AND owner IS NULL`, free.account) == 1
+	})
+	unlock()
+	<-stopped
+	f.owned(0)
 }

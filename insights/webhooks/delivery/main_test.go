@@ -3,8 +3,13 @@ package delivery
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,151 +26,327 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// fixture is a database with Webhooks that accept http URLs.
+// A fixture is a database with Webhooks that accept http URLs, and a dispatcher that does not run: a test calls its
+// steps. The test runs in parallel with others.
 type fixture struct {
 	*webhookstest.DB
 	*webhooks.Webhooks
+	t      testing.TB
 	master *webhooks.Master
+	d      *Dispatcher
 }
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
+	if t, ok := t.(*testing.T); ok {
+		t.Parallel()
+	}
 	db := webhookstest.New(t)
 	master, err := webhooks.OpenMaster(t.Context(), db.Pool, "")
 	must(t, err)
-	return &fixture{db, webhooks.New(webhooks.Config{Pool: db.Pool, Master: master, AllowPrivate: true, NewID: store.NewID}), master}
+	w := webhooks.New(webhooks.Config{Pool: db.Pool, Master: master, AllowPrivate: true, NewID: store.NewID})
+	f := &fixture{DB: db, Webhooks: w, t: t, master: master}
+	f.d = f.dispatcher()
+	return f
 }
 
-// endpoint registers an endpoint for all events.
-func (f *fixture) endpoint(t testing.TB, account store.ID, url string) *webhooks.Endpoint {
-	t.Helper()
-	e, _, err := f.Create(t.Context(), account, url, "", []string{webhooks.All})
-	must(t, err)
-	return e
-}
-
-// newPair returns a fixture with an account and the receiver of its only endpoint, which responds by respond, or with 204.
-func newPair(t testing.TB, respond http.HandlerFunc) (f *fixture, account store.ID, r *receiver) {
-	t.Helper()
-	f, r = newFixture(t), newReceiver(t, respond)
-	account = f.NewAccount(t)
-	f.endpoint(t, account, r.URL)
-	return f, account, r
-}
-
-// newHangingPair is newPair with a receiver that responds when the channel is closed.
-func newHangingPair(t testing.TB) (f *fixture, account store.ID, r *receiver, respond chan struct{}) {
-	t.Helper()
-	respond = make(chan struct{})
-	f, account, r = newPair(t, func(http.ResponseWriter, *http.Request) { <-respond })
-	return f, account, r, respond
-}
-
-// record records n completed runs of an account and returns the events' ids.
-func (f *fixture) record(t testing.TB, account store.ID, n int) []store.ID {
-	t.Helper()
-	ids, err := f.tryRecord(t, account, n)
-	must(t, err)
-	return ids
-}
-
-func (f *fixture) tryRecord(t testing.TB, account store.ID, n int) (ids []store.ID, err error) {
-	t.Helper()
-	var causes []events.Cause
-	for range n {
-		ids = append(ids, store.NewID())
-		causes = append(causes, events.Cause{
-			AccountID: account, ID: ids[len(ids)-1], Type: events.RunCompleted, SubjectID: store.NewID(), Data: []byte(`{"id":"run"}`),
-		})
-	}
-	return ids, pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error { return webhooks.Record(t.Context(), tx, causes) })
-}
-
-// begin executes a statement in a transaction that the test ends.
-func (f *fixture) begin(t testing.TB, sql string, args ...any) pgx.Tx {
-	t.Helper()
-	tx, err := f.Pool.Begin(t.Context())
-	must(t, err)
-	t.Cleanup(func() { tx.Rollback(context.Background()) })
-	_, err = tx.Exec(t.Context(), sql, args...)
-	must(t, err)
-	return tx
-}
-
-// dispatcher returns a dispatcher that does not run. A test calls its steps.
 func (f *fixture) dispatcher() *Dispatcher {
 	return New(Config{Pool: f.Pool, Master: f.master, AllowPrivate: true, InFlight: 1024})
 }
 
-// dispatch runs a dispatcher until stop is called or the test ends.
-func (f *fixture) dispatch(t testing.TB, change func(*Dispatcher)) (d *Dispatcher, stop func()) {
+// newPair returns a fixture with a customer whose endpoint responds with a status.
+func newPair(t testing.TB, status int) (f *fixture, c *customer, r *receiver) {
 	t.Helper()
-	d = f.dispatcher()
-	if change != nil {
-		change(d)
-	}
-	return d, run(t, d)
+	f, r = newFixture(t), newReceiver(t, status)
+	return f, f.customer(r.URL), r
 }
 
-// run runs a dispatcher until stop is called or the test ends.
-func run(t testing.TB, d *Dispatcher) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() { d.Run(ctx) })
-	running.Go(func() { task.NewRunner(d.cfg.Log, d.Tasks()).Run(ctx) })
-	stop = func() {
-		cancel()
-		running.Wait()
-	}
-	t.Cleanup(stop)
-	return stop
+// poll begins a round as at a tick.
+func (f *fixture) poll() {
+	f.t.Helper()
+	must(f.t, f.d.round(f.t.Context(), f.t.Context(), true))
+}
+
+// round begins a round between ticks.
+func (f *fixture) round() {
+	f.t.Helper()
+	must(f.t, f.d.round(f.t.Context(), f.t.Context(), false))
 }
 
 // reread makes the next round read the endpoints of all accounts.
-func (d *Dispatcher) reread() {
-	for _, a := range d.accounts {
+func (f *fixture) reread() {
+	for _, a := range f.d.accounts {
 		a.readAt = time.Time{}
 	}
 }
 
-// deliver reads the endpoints, performs a poll, waits for its attempts and writes their outcomes.
-func (d *Dispatcher) deliver(t *testing.T) {
-	t.Helper()
-	d.reread()
-	must(t, d.round(t.Context(), t.Context(), true))
-	d.attempts.Wait()
-	must(t, d.writeOutcomes(t.Context()))
+// end waits for the attempts in flight and writes their outcomes.
+func (f *fixture) end() {
+	f.t.Helper()
+	f.d.attempts.Wait()
+	must(f.t, f.d.writeOutcomes(f.t.Context()))
 }
 
-// wake makes an account due, as a transaction that queues a delivery does.
-func (f *fixture) wake(t testing.TB, account store.ID) {
-	t.Helper()
-	f.Exec(t, `
-INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())
-ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1, wake_at = CASE WHEN q.owner IS NULL THEN excluded.wake_at ELSE q.wake_at END`, account)
+// deliver reads the endpoints, polls, waits for the attempts and writes their outcomes.
+func (f *fixture) deliver() {
+	f.t.Helper()
+	f.reread()
+	f.poll()
+	f.end()
 }
 
-// due makes all pending deliveries of an account due now.
-func (f *fixture) due(t testing.TB, account store.ID) {
-	t.Helper()
-	f.Exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() WHERE account_id = $1 AND status = 'pending'`, account)
-	f.wake(t, account)
+// age makes the accounts owned for so long that they yield to others.
+func (f *fixture) age() {
+	for _, a := range f.d.accounts {
+		a.claimedAt = time.Now().Add(-2 * yieldAfter)
+	}
 }
 
-// deliveryWhen waits until the endpoint's only delivery has a status and was attempted, and returns it.
-func (f *fixture) deliveryWhen(t testing.TB, account, endpoint store.ID, status string) (d webhooks.Delivery) {
-	t.Helper()
-	storetest.Eventually(t, "the delivery is "+status, func() bool {
-		all, err := webhooks.Deliveries(t.Context(), f.Pool, account, endpoint, status, store.Page{Limit: 10})
-		must(t, err)
-		if len(all) == 1 && all[0].Attempts > 0 {
-			d = all[0]
-			return true
+// run runs the dispatcher and its tasks until stop is called or the test ends.
+func (f *fixture) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(f.t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() { f.d.Run(ctx) })
+	running.Go(func() { task.NewRunner(f.d.cfg.Log, f.d.Tasks()).Run(ctx) })
+	stop = func() {
+		cancel()
+		running.Wait()
+	}
+	f.t.Cleanup(stop)
+	return stop
+}
+
+// rows checks how many rows a table, or a part of it, has.
+func (f *fixture) rows(want int, from string, args ...any) {
+	f.t.Helper()
+	equal(f.t, want, f.Count(f.t, `SELECT count(*) FROM `+from, args...), "rows of ", from, args)
+}
+
+// owned checks how many accounts the dispatcher owns.
+func (f *fixture) owned(want int) {
+	f.t.Helper()
+	f.rows(want, `webhook_queues WHERE owner = $1`, f.d.id)
+	equal(f.t, want, len(f.d.owned()), "accounts that are owned, in memory")
+}
+
+// begin executes a statement in a transaction that the test ends.
+func (f *fixture) begin(sql string, args ...any) pgx.Tx {
+	f.t.Helper()
+	tx, err := f.Pool.Begin(f.t.Context())
+	must(f.t, err)
+	f.t.Cleanup(func() { tx.Rollback(context.Background()) })
+	_, err = tx.Exec(f.t.Context(), sql, args...)
+	must(f.t, err)
+	return tx
+}
+
+// A customer is an account with an endpoint for all events.
+type customer struct {
+	f        *fixture
+	account  store.ID
+	endpoint *webhooks.Endpoint
+}
+
+func (f *fixture) customer(url string) *customer {
+	f.t.Helper()
+	c := &customer{f: f, account: f.NewAccount(f.t)}
+	c.endpoint = c.create(url)
+	return c
+}
+
+// create registers an endpoint for all events.
+func (c *customer) create(url string) *webhooks.Endpoint {
+	c.f.t.Helper()
+	e, _, err := c.f.Create(c.f.t.Context(), c.account, url, "", []string{webhooks.All})
+	must(c.f.t, err)
+	return e
+}
+
+// update changes the endpoint.
+func (c *customer) update(change webhooks.Change) {
+	c.f.t.Helper()
+	_, err := c.f.Update(c.f.t.Context(), c.account, c.endpoint.ID, change, maySendAll)
+	must(c.f.t, err)
+}
+
+// delete deletes the endpoint.
+func (c *customer) delete() {
+	c.f.t.Helper()
+	must(c.f.t, c.f.Delete(c.f.t.Context(), c.account, c.endpoint.ID))
+}
+
+// rotate replaces the secret of the endpoint and returns a receiver with the new one.
+func (c *customer) rotate() *Receiver {
+	c.f.t.Helper()
+	_, secret, err := c.f.Rotate(c.f.t.Context(), c.account, c.endpoint.ID)
+	must(c.f.t, err)
+	r, err := NewReceiver(secret)
+	must(c.f.t, err)
+	return r
+}
+
+// record records n completed runs and returns the events' ids in the order in which they are due.
+func (c *customer) record(n int) []store.ID {
+	c.f.t.Helper()
+	ids, err := c.tryRecord(n)
+	must(c.f.t, err)
+	return ids
+}
+
+func (c *customer) tryRecord(n int) (ids []store.ID, err error) {
+	var causes []events.Cause
+	for range n {
+		ids = append(ids, store.NewID())
+		causes = append(causes, events.Cause{AccountID: c.account, ID: ids[len(ids)-1], Type: events.RunCompleted,
+			SubjectID: store.NewID(), Data: []byte(`{"id":"run"}`)})
+	}
+	slices.SortFunc(ids, store.ID.Compare)
+	ctx := c.f.t.Context()
+	return ids, pgx.BeginFunc(ctx, c.f.Pool, func(tx pgx.Tx) error { return webhooks.Record(ctx, tx, causes) })
+}
+
+// wake makes the account due, as a transaction that queues a delivery does.
+func (c *customer) wake() {
+	c.f.t.Helper()
+	c.f.Exec(c.f.t, `
+INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now()) ON CONFLICT (account_id) DO UPDATE
+SET version = q.version + 1, wake_at = CASE WHEN q.owner IS NULL THEN excluded.wake_at ELSE q.wake_at END`, c.account)
+}
+
+// due makes all pending deliveries of the account due now.
+func (c *customer) due() {
+	c.f.t.Helper()
+	c.f.Exec(c.f.t, `
+UPDATE webhook_deliveries SET next_attempt_at = now() WHERE account_id = $1 AND status = 'pending'`, c.account)
+	c.wake()
+}
+
+// deliveries returns the endpoint's deliveries by event.
+func (c *customer) deliveries() map[store.ID]webhooks.Delivery {
+	c.f.t.Helper()
+	byEvent := make(map[store.ID]webhooks.Delivery)
+	for _, status := range []string{"pending", "delivered", "failed"} {
+		page := store.Page{Limit: 100}
+		all, err := webhooks.Deliveries(c.f.t.Context(), c.f.Pool, c.account, c.endpoint.ID, status, page)
+		must(c.f.t, err)
+		for _, d := range all {
+			equal(c.f.t, status, d.Status, "status of a delivery in the list by status")
+			byEvent[d.EventID] = d
 		}
-		return false
-	})
-	return d
+	}
+	return byEvent
+}
+
+// attempts returns attempts to deliver n new events, in the order in which their outcomes are written.
+func (c *customer) attempts(n int) (all []*delivery) {
+	c.f.t.Helper()
+	e := &endpoint{account: &account{id: c.account}, id: c.endpoint.ID}
+	for _, event := range c.record(n) {
+		all = append(all, &delivery{endpoint: e, event: event})
+	}
+	return all
+}
+
+// A receiver responds with its status, and keeps the requests that it gets.
+type receiver struct {
+	*httptest.Server
+	status   atomic.Int32
+	mu       sync.Mutex
+	requests []request
+	held     chan struct{} // closed: requests are responded to
+}
+
+type request struct {
+	header http.Header
+	body   []byte
+	at     time.Time
+}
+
+func newReceiver(t testing.TB, status int) *receiver {
+	r := &receiver{held: make(chan struct{})}
+	close(r.held)
+	r.status.Store(int32(status))
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		r.mu.Lock()
+		r.requests = append(r.requests, request{q.Header, body, time.Now()})
+		held := r.held
+		r.mu.Unlock()
+		<-held
+		w.WriteHeader(int(r.status.Load()))
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// hold makes the receiver respond only when release is called or the test ends.
+func (r *receiver) hold(t testing.TB) (release func()) {
+	held := make(chan struct{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = held
+	release = sync.OnceFunc(func() { close(held) })
+	t.Cleanup(release)
+	return release
+}
+
+// times returns how often an event was received.
+func (r *receiver) times(event store.ID) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, q := range r.requests {
+		if q.header.Get("webhook-id") == event.Text("evt") {
+			n++
+		}
+	}
+	return n
+}
+
+// received returns how many requests were received.
+func (r *receiver) received() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.requests)
+}
+
+// A hook is a tracer of one statement.
+type hook struct {
+	sql   string                                // the statement, or a part that no other has
+	start func(context.Context) context.Context // nil: does nothing
+	end   func()                                // called when the result has been read; nil: does nothing
+}
+
+type hooked struct{}
+
+func (h *hook) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	if !strings.Contains(q.SQL, h.sql) {
+		return ctx
+	}
+	if h.start != nil {
+		ctx = h.start(ctx)
+	}
+	return context.WithValue(ctx, hooked{}, true)
+}
+
+func (h *hook) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	if ctx.Value(hooked{}) != nil && h.end != nil {
+		h.end()
+	}
+}
+
+// before returns a hook that does something before a statement.
+func before(sql string, do func()) *hook {
+	return &hook{sql: sql, start: func(ctx context.Context) context.Context {
+		do()
+		return ctx
+	}}
+}
+
+// hook makes the dispatcher call a hook.
+func (f *fixture) hook(h *hook) *hook {
+	f.t.Helper()
+	f.d.cfg.Pool = storetest.WithTracer(f.t, f.Pool, h)
+	return h
 }
 
 func must(t testing.TB, err error) {
@@ -183,9 +364,4 @@ func equal[T any](t testing.TB, want, got T, what ...any) {
 	}
 }
 
-// waitTimeout is how long a test waits for a condition.
-const waitTimeout = storetest.Patience
-
 func maySendAll([]string) error { return nil }
-
-func mayReadAll(string) bool { return true }

@@ -3,14 +3,67 @@ package delivery
 import (
 	"bytes"
 	"encoding/base64"
-	"errors"
+	"encoding/json"
+	"flag"
+	"maps"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"aiv/insights/events"
+	"aiv/insights/webhooks"
 	"aiv/store"
+	"aiv/store/storetest"
 )
+
+var nodeModules = flag.String("node-modules", "",
+	"verify deliveries with the package standardwebhooks in this `FOLDER`, by node")
+
+// TestEventReachesAnEndpoint: an event reaches an endpoint in the documented form, and the delivery reports it. Each
+// attempt has the same id and body, and its own time, which the signature covers.
+func TestEventReachesAnEndpoint(t *testing.T) {
+	f, c, r := newPair(t, 500)
+	verifier := c.rotate()
+	id := c.record(1)[0]
+	f.Exec(t, `UPDATE events SET created_at = '2026-01-02 03:04:05.6Z'`)
+	wantHeader := http.Header{"Content-Length": {"86"}, "Content-Type": {"application/json"},
+		"User-Agent": {"aiv-webhooks/1"}, "Webhook-Id": {id.Text("evt")}}
+	var seconds []int64 // of the attempts
+	for i, want := range []webhooks.Delivery{
+		{Status: "pending", Attempts: 1, LastStatus: new(500), LastError: new(webhooks.ErrorStatus)},
+		{Status: "delivered", Attempts: 2, LastStatus: new(200)},
+	} {
+		began := time.Now().Unix()
+		f.deliver()
+		q := r.requests[i]
+		equal(t, `{"type":"run.completed","timestamp":"2026-01-02T03:04:05.600000Z","data":{"id":"run"}}`, string(q.body))
+		must(t, verifier.Verify(q.header, q.body, q.at))
+		at, err := strconv.ParseInt(q.header.Get("webhook-timestamp"), 10, 64)
+		if err != nil || at < began || at > q.at.Unix() || slices.Contains(seconds, at) {
+			t.Errorf("webhook-timestamp %d, want %d to %d", at, began, q.at.Unix())
+		}
+		seconds = append(seconds, at)
+		maps.DeleteFunc(q.header, func(name string, _ []string) bool {
+			return name == "Webhook-Timestamp" || name == "Webhook-Signature"
+		})
+		equal(t, wantHeader, q.header, "header")
+		got := c.deliveries()[id]
+		equal(t, want.Status == "pending", got.NextAttemptAt != nil, "there is a next attempt")
+		equal(t, want.Status != "pending", got.DeliveredAt != nil, "it has the time of delivery")
+		want.EventID, want.Type, want.CreatedAt = id, events.RunCompleted, got.CreatedAt
+		want.NextAttemptAt, want.DeliveredAt = got.NextAttemptAt, got.DeliveredAt
+		equal(t, want, got, "delivery")
+		storetest.Eventually(t, "the next second", func() bool { return time.Now().Unix() > at })
+		r.status.Store(200)
+		c.due()
+	}
+}
 
 // TestSignatureVector is the published example of Standard Webhooks.
 func TestSignatureVector(t *testing.T) {
@@ -21,59 +74,113 @@ func TestSignatureVector(t *testing.T) {
 	equal(t, want, sign(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`)))
 }
 
-func TestSignatureHeaders(t *testing.T) {
-	t.Parallel()
-	id, body := store.NewID(), []byte(`{}`)
-	h := headers(id, time.Unix(1614265330, 999), body, []byte("new"), []byte("old"))
-	want := sign([]byte("new"), id.Text("evt"), "1614265330", body) + " " + sign([]byte("old"), id.Text("evt"), "1614265330", body)
-	equal(t, want, h.Get("webhook-signature"))
-	at := time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.FixedZone("", 3600))
-	equal(t, `{"type":"a.b","timestamp":"2026-01-02T02:04:05.600000Z","data":{"x":1}}`,
-		string(message("a.b", at, []byte(`{"x":1}`))))
+// A sample is a delivery, and whether a receiver with the secret must accept it.
+type sample struct {
+	Name    string            `json:"name"`
+	Secret  string            `json:"secret"`
+	Headers map[string]string `json:"headers"`
+	Body    string            `json:"body"`
+	Valid   bool              `json:"valid"`
+
+	want error
 }
 
-func TestReceiverVerifiesSignatures(t *testing.T) {
-	event, at := store.NewID(), time.Now()
-	body := message(events.WebhookTest, at, []byte(`{"webhook_id":"wh_1"}`))
-	signed := headers(event, at, body, testKey(2), testKey(1))
-	without := func(name string) http.Header {
-		h := signed.Clone()
-		h.Del(name)
-		return h
-	}
+// samples returns deliveries that are signed with two secrets, as after a rotation.
+func samples() (all []sample) {
+	key := func(version int) []byte { return bytes.Repeat([]byte{byte(version)}, 32) }
+	event, now := store.NewID(), time.Now()
+	data := []byte(`{"locale":"it-IT","text":"è \"<&>\" \\ %s\u2028"}`)
+	body := message(events.RunCompleted, now.In(time.FixedZone("", 3600)), data)
 	for _, test := range []struct {
 		name    string
-		version int
-		header  http.Header
-		body    string
-		now     time.Time
+		version int           // of the receiver's secret
+		ago     time.Duration // of the attempt
+		more    string        // after the body
+		without string        // a header
 		want    error
 	}{
-		{"the new secret", 2, signed, string(body), at, nil},
-		{"the previous secret", 1, signed, string(body), at.Add(4 * time.Minute), nil},
-		{"an older secret", 3, signed, string(body), at, ErrSignature},
-		{"another body", 2, signed, string(body) + " ", at, ErrSignature},
-		{"without an id", 2, without("Webhook-Id"), string(body), at, ErrSignature},
-		{"without a signature", 2, without("Webhook-Signature"), string(body), at, ErrSignature},
-		{"without a timestamp", 2, without("Webhook-Timestamp"), string(body), at, ErrTimestamp},
-		{"an old attempt", 2, signed, string(body), at.Add(6 * time.Minute), ErrTimestamp},
-		{"an attempt in the future", 2, signed, string(body), at.Add(-6 * time.Minute), ErrTimestamp},
+		{name: "the new secret", version: 2},
+		{name: "the previous secret", version: 1, ago: 4 * time.Minute},
+		{name: "another secret", version: 3, want: ErrSignature},
+		{name: "another body", version: 2, more: " ", want: ErrSignature},
+		{name: "without an id", version: 2, without: "webhook-id", want: ErrSignature},
+		{name: "without a signature", version: 2, without: "webhook-signature", want: ErrSignature},
+		{name: "without a timestamp", version: 2, without: "webhook-timestamp", want: ErrTimestamp},
+		{name: "an old attempt", version: 2, ago: 6 * time.Minute, want: ErrTimestamp},
+		{name: "an attempt in the future", version: 2, ago: -6 * time.Minute, want: ErrTimestamp},
 	} {
-		r, err := NewReceiver(secretOf(testKey(test.version)))
+		s := sample{Name: test.name, Secret: "whsec_" + base64.StdEncoding.EncodeToString(key(test.version)),
+			Headers: make(map[string]string), Body: string(body) + test.more, Valid: test.want == nil, want: test.want}
+		for name, values := range headers(event, now.Add(-test.ago), body, key(2), key(1)) {
+			s.Headers[strings.ToLower(name)] = values[0]
+		}
+		delete(s.Headers, test.without)
+		all = append(all, s)
+	}
+	return all
+}
+
+func TestReceiverVerifies(t *testing.T) {
+	t.Parallel()
+	for _, s := range samples() {
+		r, err := NewReceiver(s.Secret)
 		must(t, err)
-		if got := r.Verify(test.header, []byte(test.body), test.now); !errors.Is(got, test.want) {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		header := make(http.Header)
+		for name, value := range s.Headers {
+			header.Set(name, value)
+		}
+		if got := r.Verify(header, []byte(s.Body), time.Now()); got != s.want {
+			t.Errorf("%s: %v, want %v", s.Name, got, s.want)
 		}
 	}
-	for _, secret := range []string{"", "whsec_", "whsec_AAAA", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "whsec_!!!"} {
-		if _, err := NewReceiver(secret); !errors.Is(err, ErrSecret) {
+	for _, secret := range []string{"", "whsec_", "whsec_AAAA", strings.Repeat("A", 43) + "=", "whsec_!!!"} {
+		if _, err := NewReceiver(secret); err != ErrSecret {
 			t.Errorf("the secret %q: %v, want %v", secret, err, ErrSecret)
 		}
 	}
 }
 
-// testKey returns the key of a version of a secret.
-func testKey(version int) []byte { return bytes.Repeat([]byte{byte(version)}, 32) }
+// TestShellVerifies runs the lines of shell that the reference shows.
+func TestShellVerifies(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../gateway/reference/openapi.json")
+	must(t, err)
+	var reference struct {
+		Tags []struct{ Name, Description string }
+	}
+	must(t, json.Unmarshal(text, &reference))
+	var script string
+	for _, tag := range reference.Tags {
+		if _, block, ok := strings.Cut(tag.Description, "``` Verify a delivery\n"); ok {
+			script, _, _ = strings.Cut(block, "```")
+		}
+	}
+	for _, s := range samples() {
+		if len(s.Headers) < 5 { // the lines are for a request with all headers
+			continue
+		}
+		dir := t.TempDir()
+		must(t, os.WriteFile(filepath.Join(dir, "body"), []byte(s.Body), 0o600))
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "SECRET="+s.Secret, "ID="+s.Headers["webhook-id"],
+			"TIMESTAMP="+s.Headers["webhook-timestamp"], "SIGNATURE="+s.Headers["webhook-signature"])
+		if out, err := cmd.CombinedOutput(); (err == nil) != s.Valid || len(out) > 0 || script == "" {
+			t.Errorf("%s: %v, want valid: %t\n%s", s.Name, err, s.Valid, out)
+		}
+	}
+}
 
-// secretOf returns the form in which a customer is given a key.
-func secretOf(key []byte) string { return "whsec_" + base64.StdEncoding.EncodeToString(key) }
+// TestStandardWebhooksVerifies runs with -node-modules only, because it needs a package of npm.
+func TestStandardWebhooksVerifies(t *testing.T) {
+	if *nodeModules == "" {
+		return
+	}
+	sent, err := json.Marshal(samples())
+	must(t, err)
+	cmd := exec.CommandContext(t.Context(), "node", "testdata/verify.cjs", *nodeModules)
+	cmd.Stdin = strings.NewReader(string(sent))
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "9 deliveries") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,127 +1,140 @@
 package delivery
 
 import (
-	"net/http"
-	"sync/atomic"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"aiv/store"
 )
 
-// TestTurns: accounts take turns, however often they were queued.
-func TestTurns(t *testing.T) {
-	t.Parallel()
-	q, now := turns{limits: newLimits(8)}, time.Now()
+// newTurns returns turns with accounts that have an endpoint for each letter of their text: h is healthy, and the
+// latest attempt to f failed.
+func newTurns(inFlight int, texts ...string) (*turns, []*account) {
 	var accounts []*account
-	for range 2 {
-		a := &account{id: store.NewID(), leaseEnd: now.Add(leaseTime)}
-		e := &endpoint{account: a, loaded: make(map[store.ID]bool)}
-		a.endpoints = []*endpoint{e}
-		for range 3 {
-			q.load(&delivery{endpoint: e, event: store.NewID(), fetchedAt: now})
-			q.enqueue(a)
+	for _, text := range texts {
+		a := &account{id: store.NewID(), leaseEnd: time.Now().Add(leaseTime)}
+		for _, health := range text {
+			e := &endpoint{account: a, loaded: make(map[store.ID]bool), unhealthy: health == 'f'}
+			a.endpoints = append(a.endpoints, e)
 		}
 		accounts = append(accounts, a)
 	}
-	for i := range 6 {
-		if next := q.next(now); next == nil || next.endpoint.account != accounts[i%2] {
-			t.Errorf("delivery %d is %+v, want one of account %d", i, next, i%2)
+	return &turns{limits: newLimits(inFlight)}, accounts
+}
+
+// ready adds ready deliveries to each endpoint of accounts.
+func (q *turns) ready(accounts ...*account) {
+	for _, a := range accounts {
+		for _, e := range a.endpoints {
+			for range 20 {
+				q.load(&delivery{endpoint: e, event: store.NewID(), fetchedAt: time.Now()})
+				q.enqueue(a)
+			}
 		}
 	}
 }
 
-// TestRequestsAreKeptForOtherAccounts: accounts with requests in flight get three quarters of the requests, and others
-// the rest.
+// start starts what may start and returns the requests in flight of each endpoint.
+func (q *turns) start(accounts []*account) string {
+	for q.next(time.Now()) != nil {
+	}
+	var all []string
+	for _, a := range accounts {
+		text := ""
+		for _, e := range a.endpoints {
+			text += fmt.Sprint(e.inFlight)
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, " ")
+}
+
+// TestRequestsAreShared: how many requests each endpoint gets where a process may have a number in flight.
+func TestRequestsAreShared(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name           string
+		inFlight       int
+		accounts, want string
+	}{
+		{"4 to an endpoint and 16 to an account", 1024, "h hhhhhh", "4 333322"},
+		{"one to an endpoint that fails, which leaves others to its account", 1024, "fffffffffh", "1111111114"},
+		{"half of all to endpoints that fail", 8, "f f f f f f h", "1 1 1 1 0 0 2"},
+	} {
+		q, accounts := newTurns(test.inFlight, strings.Fields(test.accounts)...)
+		q.ready(accounts...)
+		equal(t, test.want, q.start(accounts), test.name)
+	}
+}
+
+// TestRequestsAreKeptForOtherAccounts: accounts with requests in flight get three quarters of the requests, in turns,
+// however often they were queued. Others get the rest.
 func TestRequestsAreKeptForOtherAccounts(t *testing.T) {
 	t.Parallel()
-	q, now := turns{limits: newLimits(8)}, time.Now()
-	var accounts []*account
-	for range 4 {
-		a := &account{id: store.NewID(), leaseEnd: now.Add(leaseTime)}
-		a.endpoints = []*endpoint{{account: a, loaded: make(map[store.ID]bool)}}
-		accounts = append(accounts, a)
-	}
-	ready := func(a *account) {
-		for range 4 {
-			q.load(&delivery{endpoint: a.endpoints[0], event: store.NewID(), fetchedAt: now})
-		}
-		q.enqueue(a)
-	}
-	start := func() {
-		for q.next(now) != nil {
-		}
-	}
-	check := func(when string, want ...int) {
-		t.Helper()
-		var got []int
-		for _, a := range accounts {
-			got = append(got, a.inFlight)
-		}
-		equal(t, want, got, "requests in flight, ", when)
-	}
-	ready(accounts[0])
-	ready(accounts[1])
-	start()
-	check("two accounts", 3, 3, 0, 0)
-	ready(accounts[2])
-	ready(accounts[3])
-	start()
-	check("two more accounts", 3, 3, 1, 1)
+	q, accounts := newTurns(8, "h", "h", "h", "h")
+	q.ready(accounts[:2]...)
+	equal(t, "3 3 0 0", q.start(accounts), "two accounts")
+	q.ready(accounts[2:]...)
+	equal(t, "3 3 1 1", q.start(accounts), "two more accounts")
 	for range 3 {
 		q.end(accounts[0].endpoints[0], false)
 	}
 	q.enqueue(accounts[0])
-	start()
-	check("after the end of three requests", 1, 3, 2, 1) // the third account was the next
+	equal(t, "1 3 2 1", q.start(accounts), "after the end of three requests: the third account was the next")
 }
 
-// TestFailedEndpointGetsOneRequest: an endpoint whose latest attempt failed gets one request at a time until one succeeds.
+// TestFailedEndpointGetsOneRequest: an endpoint whose latest attempt failed gets one request at a time until one
+// succeeds.
 func TestFailedEndpointGetsOneRequest(t *testing.T) {
-	t.Parallel()
-	var status atomic.Int32
-	respond := make(chan struct{}, 100) // more than there are attempts in a step
-	f, account, _ := newPair(t, func(w http.ResponseWriter, _ *http.Request) {
-		<-respond
-		w.WriteHeader(int(status.Load()))
-	})
-	f.record(t, account, 4)
-	d := f.dispatcher()
-	d.turns.limits.inFlight = 6 // 3 of them to endpoints that fail, and 2 kept for other accounts
+	f, c, r := newPair(t, 500)
+	c.record(4)
 	for i, step := range []struct{ inFlight, status int }{{4, 500}, {1, 500}, {1, 204}, {4, 204}} {
 		if i == 3 {
-			f.record(t, account, 4)
+			c.record(4)
 		}
-		f.due(t, account)
-		must(t, d.round(t.Context(), t.Context(), true))
-		equal(t, step.inFlight, d.Stats().InFlight, "requests in flight, step ", i)
-		status.Store(int32(step.status))
-		for range cap(respond) {
-			respond <- struct{}{}
-		}
-		d.attempts.Wait()
-		for len(respond) > 0 {
-			<-respond
-		}
-		must(t, d.writeOutcomes(t.Context()))
-		equal(t, 0, d.turns.unhealthy, "requests to endpoints that fail, step ", i)
+		c.due()
+		release := r.hold(t)
+		f.poll()
+		equal(t, step.inFlight, f.d.Stats().InFlight, "requests in flight, step ", i)
+		r.status.Store(int32(step.status))
+		release()
+		f.end()
+		equal(t, 0, f.d.turns.unhealthy, "requests to endpoints that fail, step ", i)
 	}
 }
 
 // TestMemoryOfHangingEndpoint: while the only request that an endpoint may get hangs, no other deliveries to it stay in
 // memory.
 func TestMemoryOfHangingEndpoint(t *testing.T) {
-	t.Parallel()
-	f, account, _, respond := newHangingPair(t)
+	f, c, r := newPair(t, 204)
+	r.hold(t)
 	f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now()`)
-	f.record(t, account, 10)
-	d := f.dispatcher()
-	must(t, d.round(t.Context(), t.Context(), true))
-	for _, ready := range d.accounts[account].endpoints[0].ready {
+	c.record(10)
+	f.poll()
+	for _, ready := range f.d.accounts[c.account].endpoints[0].ready {
 		ready.fetchedAt = time.Now().Add(-2 * maxReadyAge)
 	}
-	must(t, d.round(t.Context(), t.Context(), true))
-	equal(t, 1, d.accounts[account].loaded, "deliveries are in memory")
-	close(respond)
-	d.attempts.Wait()
+	f.poll()
+	equal(t, 1, f.d.accounts[c.account].loaded, "deliveries in memory")
+}
+
+// TestFullProcessYields: a process that owns as many accounts as it may releases one that has always something due,
+// also with ready deliveries, so that another account is served.
+func TestFullProcessYields(t *testing.T) {
+	f, c, first := newPair(t, 204)
+	f.d.turns.limits.accounts = 1
+	c.record(100)
+	f.deliver()
+	f.d.stopping = true // no attempt starts
+	f.poll()
+	f.age()
+	second := newReceiver(t, 204)
+	f.customer(second.URL).record(1)
+	f.poll()
+	f.owned(0)
+	f.d.stopping = false
+	f.deliver()
+	equal(t, []int{minFetch + 1, 1}, []int{first.received(), second.received()}, "requests of the accounts")
 }
