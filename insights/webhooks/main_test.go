@@ -2,8 +2,11 @@ package webhooks
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"aiv/insights/events"
@@ -14,58 +17,137 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// fixture is a database with Webhooks that accept http URLs.
+// A fixture is a database with Webhooks that accept http URLs, and an account with an endpoint for all events at
+// aURL.
 type fixture struct {
 	*webhookstest.DB
 	*Webhooks
-	master *Master
+	t       testing.TB
+	master  *Master
+	admin   Admin
+	account store.ID
+	e       *Endpoint
 }
 
-func newFixture(t testing.TB) *fixture {
+const aURL, bURL = "https://a.example/", "https://b.example/"
+
+// newFixture returns a fixture for a test, which runs in parallel with others.
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
+	t.Parallel()
 	db := webhookstest.New(t)
 	master, err := OpenMaster(t.Context(), db.Pool, "")
 	must(t, err)
-	return &fixture{db, New(Config{Pool: db.Pool, Master: master, AllowPrivate: true, NewID: store.NewID}), master}
+	w := New(Config{Pool: db.Pool, Master: master, AllowPrivate: true, NewID: store.NewID})
+	f := &fixture{DB: db, Webhooks: w, t: t, master: master, admin: Admin{db.Pool, "ann"}, account: db.NewAccount(t)}
+	f.e = f.endpoint(f.account, aURL)
+	return f
 }
 
-// endpoint registers an endpoint for all events.
-func (f *fixture) endpoint(t testing.TB, account store.ID, url string) *Endpoint {
-	t.Helper()
-	e, _, err := f.Create(t.Context(), account, url, "", []string{All})
-	must(t, err)
+// endpoint registers an endpoint for events of types, or for all events.
+func (f *fixture) endpoint(account store.ID, url string, types ...string) *Endpoint {
+	f.t.Helper()
+	if types == nil {
+		types = []string{All}
+	}
+	e, _, err := f.Create(f.t.Context(), account, url, "", types)
+	must(f.t, err)
 	return e
 }
 
+// create tries to register an endpoint of the account for all events.
+func (f *fixture) create(url string) error {
+	_, _, err := f.Create(f.t.Context(), f.account, url, "", []string{All})
+	return err
+}
+
+// update changes the endpoint. No events of the type refused may be sent to a new URL.
+func (f *fixture) update(c Change, refused string) error {
+	return errOf(f.Update(f.t.Context(), f.account, f.e.ID, c, func(types []string) error {
+		if slices.Contains(types, refused) {
+			return errRefused
+		}
+		return nil
+	}))
+}
+
+var errRefused = errors.New("refused")
+
+// disable disables the endpoint as its customer does.
+func (f *fixture) disable() {
+	f.t.Helper()
+	must(f.t, f.update(Change{Enabled: new(false)}, ""))
+}
+
+// delete deletes an endpoint of the account some time ago.
+func (f *fixture) delete(e *Endpoint, ago string) {
+	f.t.Helper()
+	must(f.t, f.Delete(f.t.Context(), f.account, e.ID))
+	f.exec(`UPDATE webhook_endpoints SET deleted_at = now() - $2::interval WHERE id = $1`, e.ID, ago)
+}
+
+// resend queues an event again.
+func (f *fixture) resend(event store.ID) (*Delivery, error) {
+	return f.Resend(f.t.Context(), f.account, f.e.ID, event, func(string) bool { return true })
+}
+
 // record records n completed runs of an account and returns the events' ids.
-func (f *fixture) record(t testing.TB, account store.ID, n int) (ids []store.ID) {
-	t.Helper()
+func (f *fixture) record(account store.ID, n int) (ids []store.ID) {
+	f.t.Helper()
 	var causes []events.Cause
 	for range n {
 		c := cause(account, events.RunCompleted)
 		ids, causes = append(ids, c.ID), append(causes, c)
 	}
-	f.recordCauses(t, causes...)
+	must(f.t, f.tryRecord(causes...))
 	return ids
 }
 
-func (f *fixture) recordCauses(t testing.TB, causes ...events.Cause) {
-	t.Helper()
-	must(t, f.tryToRecord(t, causes...))
+func (f *fixture) tryRecord(causes ...events.Cause) error {
+	ctx := f.t.Context()
+	return pgx.BeginFunc(ctx, f.Pool, func(tx pgx.Tx) error { return Record(ctx, tx, causes) })
 }
 
-func (f *fixture) tryToRecord(t testing.TB, causes ...events.Cause) error {
-	return pgx.BeginFunc(t.Context(), f.Pool, func(tx pgx.Tx) error { return Record(t.Context(), tx, causes) })
+// cause returns an event to record.
+func cause(account store.ID, eventType string) events.Cause {
+	return events.Cause{
+		AccountID: account, ID: store.NewID(), Type: eventType, SubjectID: store.NewID(), Data: []byte("{}"),
+	}
+}
+
+// exec executes a statement.
+func (f *fixture) exec(sql string, args ...any) {
+	f.t.Helper()
+	f.Exec(f.t, sql, args...)
+}
+
+// rows checks how many rows a table, or a part of it, has.
+func (f *fixture) rows(want int, from string, args ...any) {
+	f.t.Helper()
+	equal(f.t, "rows of "+from, want, f.Count(f.t, `SELECT count(*) FROM `+from, args...))
 }
 
 // begin returns a transaction that has executed a statement. It is rolled back when the test ends.
-func (f *fixture) begin(t testing.TB, sql string, args ...any) pgx.Tx {
-	t.Helper()
-	tx, err := f.Pool.Begin(t.Context())
-	must(t, err)
-	t.Cleanup(func() { tx.Rollback(context.Background()) })
-	must(t, errOf(tx.Exec(t.Context(), sql, args...)))
+func (f *fixture) begin(sql string, args ...any) pgx.Tx {
+	f.t.Helper()
+	tx, err := f.Pool.Begin(f.t.Context())
+	must(f.t, err)
+	f.t.Cleanup(func() { tx.Rollback(context.Background()) })
+	must(f.t, errOf(tx.Exec(f.t.Context(), sql, args...)))
 	return tx
+}
+
+// beside begins a call that must wait for a transaction, calls meanwhile, commits the transaction and returns the error
+// of the call.
+func (f *fixture) beside(tx pgx.Tx, call func() error, meanwhile ...func()) error {
+	f.t.Helper()
+	done := start(call)
+	storetest.UntilWaiting(f.t, f.Pool, "transactionid")
+	for _, do := range meanwhile {
+		do()
+	}
+	must(f.t, tx.Commit(f.t.Context()))
+	return <-done
 }
 
 // start calls f in another goroutine.
@@ -75,12 +157,6 @@ func start(f func() error) <-chan error {
 	return done
 }
 
-// disable disables an endpoint as its customer does.
-func (f *fixture) disable(t testing.TB, account store.ID, e *Endpoint) {
-	t.Helper()
-	must(t, errOf(f.Update(t.Context(), account, e.ID, Change{Enabled: new(false)}, nil)))
-}
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -88,11 +164,20 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func maySendAll([]string) error { return nil }
-
-func mayReadAll(string) bool { return true }
-
-// cause returns an event to record.
-func cause(account store.ID, eventType string) events.Cause {
-	return events.Cause{AccountID: account, ID: store.NewID(), Type: eventType, SubjectID: store.NewID(), Data: []byte("{}")}
+// equal reports a difference between two values.
+func equal[T any](t testing.TB, what string, want, got T, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
 }
+
+// wantError reports an error that is not the wanted one.
+func wantError(t testing.TB, what string, want, got error) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"aiv/insights/events"
 	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
@@ -15,89 +13,65 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestEachEventIsWrittenOnce: events are written whether or not an endpoint subscribes to them, each once, and deliveries only for the
-// enabled endpoints of the account that subscribe.
+// TestEachEventIsWrittenOnce: events are written whether or not an endpoint subscribes to them, each once, and
+// deliveries only for the enabled endpoints of the account that subscribe.
 func TestEachEventIsWrittenOnce(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
-	account, other := f.NewAccount(t), f.NewAccount(t)
-	names := map[store.ID]string{}
-	for name, types := range map[string][]string{"completed": {events.RunCompleted}, "alerts": {events.AlertOpened, events.RunFailed}, "all": {All}} {
-		e, _, err := f.Create(t.Context(), account, "https://"+name+".example/", "", types)
-		must(t, err)
-		names[e.ID] = name
-	}
-	disabled := f.endpoint(t, account, "https://disabled.example/")
-	f.disable(t, account, disabled)
-	deleted := f.endpoint(t, account, "https://deleted.example/")
-	must(t, f.Delete(t.Context(), account, deleted.ID))
+	other := f.NewAccount(t)
+	f.disable()
+	f.delete(f.endpoint(f.account, "https://deleted/"), "0")
+	f.endpoint(f.account, "https://completed/", events.RunCompleted)
+	f.endpoint(f.account, "https://alerts/", events.AlertOpened, events.RunFailed)
+	f.endpoint(f.account, "https://all/")
 	run, data := store.NewID(), []byte(`{"b":1, "a":[2]}`)
 	ofRun := func(account store.ID, eventType string) events.Cause {
 		return events.Cause{AccountID: account, ID: store.NewID(), Type: eventType, SubjectID: run, Data: data}
 	}
-	completed, theirs := ofRun(account, events.RunCompleted), ofRun(other, events.RunCompleted)
-	f.recordCauses(t, completed, ofRun(account, events.AlertOpened), theirs)
-	f.recordCauses(t, ofRun(account, events.RunCompleted), ofRun(account, events.RunCanceled)) // a run has one final event
+	completed, theirs := ofRun(f.account, events.RunCompleted), ofRun(other, events.RunCompleted)
+	must(t, f.tryRecord(completed, ofRun(f.account, events.AlertOpened), theirs))
+	// A run has one final event.
+	must(t, f.tryRecord(ofRun(f.account, events.RunCompleted), ofRun(f.account, events.RunCanceled)))
 
-	got := make(map[string]int)
-	for id, name := range names {
-		for _, status := range []string{"pending", "failed"} {
-			all, err := Deliveries(t.Context(), f.Pool, account, id, status, store.Page{Limit: 10})
-			must(t, err)
-			for _, d := range all {
-				got[status+" "+name+" "+d.Type]++
-			}
-		}
-	}
-	want := map[string]int{"pending completed run.completed": 1, "pending alerts alert.opened": 1,
-		"pending all run.completed": 1, "pending all alert.opened": 1}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("deliveries (-want +got):\n%s", diff)
-	}
-	if n := f.Count(t, `SELECT count(*) FROM events`); n != 3 {
-		t.Errorf("%d events", n)
-	}
+	var got []string
+	must(t, f.Pool.QueryRow(t.Context(), `
+SELECT array_agg(concat_ws(' ', d.status, e.url, v.type) ORDER BY e.url, v.type)
+FROM webhook_deliveries d JOIN webhook_endpoints e ON e.account_id = d.account_id AND e.id = d.endpoint_id
+JOIN events v ON v.account_id = d.account_id AND v.id = d.event_id`).Scan(&got))
+	equal(t, "deliveries", []string{"pending https://alerts/ alert.opened", "pending https://all/ alert.opened",
+		"pending https://all/ run.completed", "pending https://completed/ run.completed"}, got)
+	f.rows(3, `events`)
+	e, err := events.Get(t.Context(), f.Pool, f.account, completed.ID)
+	must(t, err)
+	equal(t, "data", string(data), string(e.Data))
+	_, err = events.Get(t.Context(), f.Pool, f.account, theirs.ID)
+	wantError(t, "event of another account", events.ErrNotFound, err)
+
 	// An account that is due does not wait longer because of another event.
-	f.Exec(t, `UPDATE webhook_queues SET wake_at = now() - interval '1 hour'`)
-	f.record(t, account, 1)
-	if n := f.Count(t, `SELECT count(*) FROM webhook_queues WHERE wake_at < now() - interval '59 minutes'`); n != 1 {
-		t.Error("the queue is due later than before")
-	}
-	e, err := events.Get(t.Context(), f.Pool, account, completed.ID)
-	if err != nil || string(e.Data) != string(data) {
-		t.Errorf("%+v, %v", e, err)
-	}
-	if _, err := events.Get(t.Context(), f.Pool, account, theirs.ID); err != events.ErrNotFound {
-		t.Error(err)
-	}
+	f.exec(`UPDATE webhook_queues SET wake_at = now() - interval '1 hour'`)
+	f.record(f.account, 1)
+	f.rows(1, `webhook_queues WHERE wake_at < now() - interval '59 minutes'`)
 }
 
 // TestEventTime: an event and its deliveries have one time, which is not before what caused the event in the same
 // transaction.
 func TestEventTime(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
-	account := f.NewAccount(t)
-	f.endpoint(t, account, "https://all.example/")
-	tx := f.begin(t, `CREATE TEMPORARY TABLE cause ON COMMIT DROP AS SELECT clock_timestamp() AS at`)
-	must(t, Record(t.Context(), tx, []events.Cause{cause(account, events.RunCompleted)}))
+	tx := f.begin(`CREATE TEMPORARY TABLE cause ON COMMIT DROP AS SELECT clock_timestamp() AS at`)
+	must(t, Record(t.Context(), tx, []events.Cause{cause(f.account, events.RunCompleted)}))
 	var ordered bool
 	must(t, tx.QueryRow(t.Context(), `
 SELECT c.at <= e.created_at AND e.created_at = d.created_at
 FROM cause c, events e JOIN webhook_deliveries d ON d.account_id = e.account_id AND d.event_id = e.id`).Scan(&ordered))
-	if !ordered {
-		t.Error("the event precedes its cause, or its delivery has another time")
-	}
+	equal(t, "the event follows its cause, and its delivery has its time", true, ordered)
 }
 
 // TestRecordConcurrently: concurrent transactions about the same runs write each event once, and wait for each other.
 func TestRecordConcurrently(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
-	var causes []events.Cause
-	for range 5 {
+	causes := []events.Cause{cause(f.account, events.RunCompleted)}
+	for range 4 {
 		account := f.NewAccount(t)
-		f.endpoint(t, account, "https://example.com/")
+		f.endpoint(account, aURL)
 		causes = append(causes, cause(account, events.RunCompleted))
 	}
 	var all []<-chan error
@@ -106,112 +80,81 @@ func TestRecordConcurrently(t *testing.T) {
 		for i := range again {
 			again[i].ID = store.NewID()
 		}
-		all = append(all, start(func() error { return f.tryToRecord(t, again...) }))
+		all = append(all, start(func() error { return f.tryRecord(again...) }))
 	}
 	for _, recorded := range all {
 		must(t, <-recorded)
 	}
-	if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries d JOIN events e ON e.account_id = d.account_id AND e.id = d.event_id`); n != 5 {
-		t.Errorf("%d deliveries", n)
-	}
+	f.rows(5, `webhook_deliveries d JOIN events e ON e.account_id = d.account_id AND e.id = d.event_id`)
 }
 
 // TestQueueWhileEventIsRecorded: the queue of an account with a disabled endpoint is locked while an event is recorded,
 // because the endpoint may be enabled before subscriptions are read.
 func TestQueueWhileEventIsRecorded(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
-	account := f.NewAccount(t)
-	e := f.endpoint(t, account, "https://a.example/")
-	f.disable(t, account, e)
-	tx := f.begin(t, "")
-	must(t, Record(t.Context(), tx, []events.Cause{cause(account, events.RunCompleted)}))
+	f.disable()
+	tx := f.begin("")
+	must(t, Record(t.Context(), tx, []events.Cause{cause(f.account, events.RunCompleted)}))
 	const free = `WITH free AS (SELECT FROM webhook_queues FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`
-	if f.Count(t, free) != 0 {
-		t.Error("the queue is not locked")
-	}
+	equal(t, "queues that are not locked", 0, f.Count(t, free))
 }
 
+// TestPurgeDeletesOldEvents: a purge deletes what is old, unless the clock is ahead, and an endpoint an hour after it
+// was deleted.
 func TestPurgeDeletesOldEvents(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
-	account := f.NewAccount(t)
-	kept, gone := f.endpoint(t, account, "https://kept.example/"), f.endpoint(t, account, "https://gone.example/")
-	old := f.record(t, account, events.PurgeStep+10)
-	f.Exec(t, `UPDATE events SET created_at = now() - interval '30 days 1 minute'`)
-	f.record(t, account, 3)
-	must(t, f.Delete(t.Context(), account, gone.ID))
-	f.Exec(t, `INSERT INTO webhook_hosts VALUES ('old.example', now() - interval '2 hours', 1), ('new.example', now(), 1)`)
-	ahead := storetest.WithClockAhead(t, f.Pool, 40*24*time.Hour)
-	n, err := events.Purge(t.Context(), ahead)
+	gone := f.endpoint(f.account, "https://gone.example/")
+	old := f.record(f.account, events.PurgeStep+10)
+	f.exec(`UPDATE events SET created_at = now() - interval '30 days 1 minute'`)
+	f.record(f.account, 3)
+	f.delete(gone, "0")
+	f.exec(`INSERT INTO webhook_hosts VALUES ('old.example', now() - interval '2 hours', 1), ('new.example', now(), 1)`)
+	n, err := events.Purge(t.Context(), storetest.WithClockAhead(t, f.Pool, 40*24*time.Hour))
 	if _, refused := errors.AsType[*store.ClockError](err); !refused || n != 0 {
 		t.Errorf("with a clock 40 days ahead: %d events, %v", n, err)
 	}
-	if n, err := events.Purge(t.Context(), f.Pool); err != nil || n != int64(len(old)) {
-		t.Errorf("%d events, %v", n, err)
-	}
+	n, err = events.Purge(t.Context(), f.Pool)
+	must(t, err)
+	equal(t, "events that are purged", int64(len(old)), n)
 	must(t, Purge(t.Context(), f.Pool))
-	left := func(want int, from string, args ...any) {
-		t.Helper()
-		if n := f.Count(t, `SELECT count(*) FROM `+from, args...); n != want {
-			t.Errorf("%d rows are left of %s, want %d", n, from, want)
-		}
-	}
-	left(1, `webhook_hosts`)
-	left(1, `webhook_hosts WHERE host = 'new.example'`)
-	left(3, `events`)
-	left(3, `webhook_deliveries`)
-	left(3, `webhook_deliveries WHERE endpoint_id = $1`, kept.ID)
-	left(2, `webhook_endpoints`) // a transaction that saw the endpoint may still refer to it
-	f.Exec(t, `UPDATE webhook_endpoints SET deleted_at = now() - interval '2 hours' WHERE id = $1`, gone.ID)
+	f.rows(1, `webhook_hosts`)
+	f.rows(1, `webhook_hosts WHERE host = 'new.example'`)
+	f.rows(3, `events`)
+	f.rows(3, `webhook_deliveries`)
+	f.rows(3, `webhook_deliveries WHERE endpoint_id = $1`, f.e.ID)
+	f.rows(2, `webhook_endpoints`) // a transaction that saw the endpoint may still refer to it
+	f.exec(`UPDATE webhook_endpoints SET deleted_at = now() - interval '2 hours' WHERE id = $1`, gone.ID)
 	must(t, Purge(t.Context(), f.Pool))
-	left(1, `webhook_endpoints`)
+	f.rows(1, `webhook_endpoints`)
 }
 
 // TestPurgeConcurrently: an endpoint whose deliveries another purge has deleted meanwhile is left to the next purge if
 // it has others.
 func TestPurgeConcurrently(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
-	account := f.NewAccount(t)
-	e := f.endpoint(t, account, "https://a.example/")
-	f.record(t, account, events.PurgeStep+10)
-	must(t, f.Delete(t.Context(), account, e.ID))
-	f.Exec(t, `UPDATE webhook_endpoints SET deleted_at = now() - interval '2 hours'`)
-	tx := f.begin(t, deleteDeliveries, account, e.ID, 10)
+	f.record(f.account, events.PurgeStep+10)
+	f.delete(f.e, "2 hours")
 	purge := func() error { return Purge(t.Context(), f.Pool) }
-	purged := start(purge)
-	storetest.UntilWaiting(t, f.Pool, "transactionid")
-	must(t, tx.Commit(t.Context()))
-	must(t, <-purged)
-	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints`); n != 1 {
-		t.Error("the endpoint was deleted with deliveries")
-	}
+	must(t, f.beside(f.begin(deleteDeliveries, f.account, f.e.ID, 10), purge))
+	f.rows(1, `webhook_endpoints`)
 	must(t, purge())
-	if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints`); n != 0 {
-		t.Error("the endpoint is left")
-	}
+	f.rows(0, `webhook_endpoints`)
 }
 
-// TestEraseDeletesInSteps: what an account has is deleted in steps, also what a transaction that began before adds, and nothing of
-// another account.
+// TestEraseDeletesInSteps: what an account has is deleted in steps, also what a transaction that began before adds, and
+// nothing of another account.
 func TestEraseDeletesInSteps(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
-	account, other := f.NewAccount(t), f.NewAccount(t)
-	for _, a := range []store.ID{account, other} {
-		f.endpoint(t, a, "https://a.example/")
-	}
-	deleted := f.endpoint(t, account, "https://deleted.example/")
-	must(t, f.Delete(t.Context(), account, deleted.ID))
-	f.Exec(t, `UPDATE webhook_endpoints SET deleted_at = now() - interval '1 hour' WHERE id = $1`, deleted.ID)
-	f.record(t, account, events.PurgeStep+10)
-	f.record(t, other, 1)
+	other := f.NewAccount(t)
+	f.endpoint(other, aURL)
+	f.delete(f.endpoint(f.account, "https://deleted.example/"), "1 hour")
+	f.record(f.account, events.PurgeStep+10)
+	f.record(other, 1)
 	erase := func(of func(schema.Erasure) schema.EraseFunc) map[string]int64 {
 		n := make(map[string]int64)
 		for _, table := range slices.Concat(events.Capability.Tables, Capability.Tables) {
 			if do := of(table.Erase); do != nil {
-				rows, err := do(t.Context(), f.Pool, table.Name, account)
+				rows, err := do(t.Context(), f.Pool, table.Name, f.account)
 				must(t, err)
 				n[table.Name] = rows
 			}
@@ -219,25 +162,64 @@ func TestEraseDeletesInSteps(t *testing.T) {
 		return n
 	}
 	for _, want := range []int64{events.PurgeStep + 10, 1} {
-		if n := erase(func(e schema.Erasure) schema.EraseFunc { return e.First }); n["events"] != want {
-			t.Errorf("%d events, want %d", n["events"], want)
-		}
-		if n := f.Count(t, `SELECT count(*) FROM webhook_endpoints WHERE deleted_at > now() - interval '1 minute'`); n != 1 {
-			t.Errorf("%d endpoints were deleted now, want 1", n)
-		}
-		f.record(t, account, 1)
-		if n := f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE account_id = $1`, account); n != 0 {
-			t.Errorf("%d deliveries are queued", n)
-		}
+		equal(t, "events", want, erase(func(e schema.Erasure) schema.EraseFunc { return e.First })["events"])
+		f.rows(1, `webhook_endpoints WHERE deleted_at > now() - interval '1 minute'`)
+		f.record(f.account, 1)
+		f.rows(0, `webhook_deliveries WHERE account_id = $1`, f.account)
 	}
 	erase(func(e schema.Erasure) schema.EraseFunc { return e.Last })
 	for _, table := range []string{"webhook_endpoints", "webhook_queues", "webhook_deliveries"} {
-		if n := f.Count(t, `SELECT count(*) FROM `+table+` WHERE account_id = $1`, account); n != 0 {
-			t.Errorf("%s has %d rows of the account", table, n)
+		f.rows(1, table)
+		f.rows(1, table+` WHERE account_id = $1`, other)
+	}
+}
+
+// TestDeletedEndpointHasNoBacklog: deliveries of a deleted endpoint are neither pending nor late, also where no process
+// dispatches. Neither deliveries that wait for a retry nor those to disabled endpoints are late.
+func TestDeletedEndpointHasNoBacklog(t *testing.T) {
+	f := newFixture(t)
+	late := func(of *Endpoint, by string) {
+		t.Helper()
+		f.exec(`UPDATE webhook_deliveries SET next_attempt_at = now() - $2::interval WHERE endpoint_id = $1`, of.ID, by)
+		f.exec(`UPDATE webhook_queues SET wake_at = now() - interval '1 hour'`)
+	}
+	want := func(most, pending int, lag time.Duration) {
+		t.Helper()
+		b, err := ReadBacklog(t.Context(), f.Pool, most)
+		if err != nil || b.Pending != pending || b.Lag < lag || b.Lag > lag+30*time.Second {
+			t.Errorf("got %+v, %v, want %d pending, due for %v", b, err, pending, lag)
 		}
-		if n := f.Count(t, `SELECT count(*) FROM `+table); n != 1 {
-			t.Errorf("%s has %d rows of other accounts, want 1", table, n)
-		}
+	}
+	deleted := f.endpoint(f.account, "https://deleted.example/")
+	f.record(f.account, 3)
+	late(f.e, "1 minute")
+	late(deleted, "1 hour")
+	want(100, 6, time.Hour)
+	f.delete(deleted, "0")
+	want(100, 3, time.Minute)
+	f.delete(f.e, "0")
+	want(100, 0, 0)
+	f.exec(`DELETE FROM webhook_deliveries`)
+
+	f.e = f.endpoint(f.account, "https://disabled.example/")
+	waiting := f.endpoint(f.account, "https://waiting.example/")
+	f.record(f.account, 1)
+	late(f.e, "1 hour")
+	late(waiting, "-1 hour")
+	f.disable()
+	want(100, 2, 0)
+	want(1, 1, 0)
+
+	// The first accounts are those that have waited longest.
+	other := f.NewAccount(t)
+	late(f.endpoint(other, aURL), "0")
+	f.record(other, 1)
+	f.exec(`UPDATE webhook_deliveries SET next_attempt_at = now() - interval '2 hours' WHERE account_id = $1`, other)
+	f.exec(`UPDATE webhook_queues SET wake_at = now() - interval '2 hours' WHERE account_id = $1`, other)
+	var pending, seconds float64
+	must(t, f.Pool.QueryRow(t.Context(), readBacklog, store.OnCitus(citusBacklog), 1, 100).Scan(&pending, &seconds))
+	if seconds < 7200 {
+		t.Errorf("the lag is %v s", seconds)
 	}
 }
 

@@ -2,14 +2,14 @@ package webhooks
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
 	"aiv/store/storetest"
@@ -21,54 +21,53 @@ func TestDerivedSecrets(t *testing.T) {
 	m := &Master{[]byte(strings.Repeat("m", 32))}
 	id, err := store.ParseID("wh", "wh_01k3v5zyj8f6arvv8ad0qs6z1h")
 	must(t, err)
-	got := []string{m.secret(id, 1), m.secret(id, 2), m.secret(store.ID{}, 1), (&Master{[]byte(strings.Repeat("n", 32))}).secret(id, 1)}
-	want := []string{
-		"whsec_IYj63cmtvDtfQnJdr8Uwo6D7skA7VD7LUOzz67WZIbo=",
-		"whsec_nV8Rq/Y25xh+1Kaq8zAV8o+wCELRB6JhPV7JpbKkgOQ=",
-		"whsec_/Y8hVB9pX4Tu2PzIxLq7uHkRO77twLY/V79mg08DHas=",
-		"whsec_tI9LArLD6kCQigRcvKmuK8wow03qH2BA2lZj+yrOFwI=",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	other := &Master{[]byte(strings.Repeat("n", 32))}
+	for want, got := range map[string]string{
+		"whsec_IYj63cmtvDtfQnJdr8Uwo6D7skA7VD7LUOzz67WZIbo=": m.secret(id, 1),
+		"whsec_nV8Rq/Y25xh+1Kaq8zAV8o+wCELRB6JhPV7JpbKkgOQ=": m.secret(id, 2),
+		"whsec_/Y8hVB9pX4Tu2PzIxLq7uHkRO77twLY/V79mg08DHas=": m.secret(store.ID{}, 1),
+		"whsec_tI9LArLD6kCQigRcvKmuK8wow03qH2BA2lZj+yrOFwI=": other.secret(id, 1),
+	} {
+		equal(t, "secret", want, got)
 	}
 }
 
+// masterFile returns the name of a file with a text.
+func masterFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "master")
+	must(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
+}
+
+// TestMasterSecret: a master has 32 bytes or more, besides space at the end, and stays the one that was first used.
 func TestMasterSecret(t *testing.T) {
 	t.Parallel()
-	file := func(text string) string {
-		name := filepath.Join(t.TempDir(), "master")
-		must(t, os.WriteFile(name, []byte(text), 0o600))
-		return name
-	}
-	pool := storetest.New(t)
 	key := strings.Repeat("k", 32)
-	if _, err := OpenMaster(t.Context(), pool, file(key[1:]+" \n")); err == nil || !strings.Contains(err.Error(), "has 31 bytes; it needs 32 or more") {
-		t.Errorf("a short master: %v", err)
-	}
-	if _, err := OpenMaster(t.Context(), pool, file("")+"x"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no file: %v", err)
-	}
-	for _, text := range []string{key, key + "\n", key + " \r\n\t"} {
-		m, err := OpenMaster(t.Context(), pool, file(text))
-		if err != nil || string(m.key) != key {
-			t.Errorf("%q: %v", text, err)
+	pools := map[string]*pgxpool.Pool{"file": storetest.New(t), "database": storetest.New(t)}
+	for _, test := range []struct {
+		pool, file, want string // the key, or a part of the error
+	}{
+		{"file", masterFile(t, key[1:]+" \n"), "has 31 bytes; it needs 32 or more"},
+		{"file", masterFile(t, "") + "x", "no such file"},
+		{"file", masterFile(t, key), key},
+		{"file", masterFile(t, key+"\n"), key},
+		{"file", masterFile(t, key+" \r\n\t"), key},
+		{"file", masterFile(t, " "+key), ErrOtherMaster.Error()},
+		{"file", "", ErrOtherMaster.Error()},
+		{"database", "", ""},
+		{"database", "", ""},
+		{"database", masterFile(t, key), ErrOtherMaster.Error()},
+	} {
+		m, err := OpenMaster(t.Context(), pools[test.pool], test.file)
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = string(m.key)
+			equal(t, "bytes of the key", 32, len(got))
 		}
-	}
-	if _, err := OpenMaster(t.Context(), pool, file(" "+key)); !errors.Is(err, ErrOtherMaster) {
-		t.Errorf("another master: %v", err)
-	}
-	if _, err := OpenMaster(t.Context(), pool, ""); !errors.Is(err, ErrOtherMaster) {
-		t.Errorf("the database's master: %v", err)
-	}
-
-	other := storetest.New(t)
-	for range 2 {
-		if m, err := OpenMaster(t.Context(), other, ""); err != nil || len(m.key) != 32 {
-			t.Errorf("the database's master: %v", err)
+		if !strings.Contains(got, test.want) {
+			t.Errorf("%+v: %s", test, got)
 		}
-	}
-	if _, err := OpenMaster(t.Context(), other, file(key)); !errors.Is(err, ErrOtherMaster) {
-		t.Errorf("a file in place of the database's master: %v", err)
 	}
 }
 
@@ -76,17 +75,15 @@ func TestMasterSecret(t *testing.T) {
 // secret does not start.
 func TestMasterStoredConcurrently(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "master")
-	must(t, os.WriteFile(file, []byte(strings.Repeat("k", 32)), 0o600))
+	file := masterFile(t, strings.Repeat("k", 32))
 	for name, want := range map[string]error{file: nil, "": ErrOtherMaster} {
 		pool := storetest.New(t)
 		first := beforeInsertMaster(func() {
 			_, err := OpenMaster(t.Context(), pool, file)
 			must(t, err)
 		})
-		if _, err := OpenMaster(t.Context(), storetest.WithTracer(t, pool, first), name); err != want {
-			t.Errorf("the second process, with the master in %q: %v, want %v", name, err, want)
-		}
+		_, err := OpenMaster(t.Context(), storetest.WithTracer(t, pool, first), name)
+		wantError(t, "the second process, with the master in "+name, want, err)
 	}
 }
 

@@ -18,9 +18,7 @@ func TestParseURL(t *testing.T) {
 			"https://10.0.0.1/", // refused when it is connected to
 			long, "https://" + strings.Repeat("a.", 126) + "a/",
 		},
-		errURLLength: {
-			long + "a", "",
-		},
+		errURLLength: {long + "a", ""},
 		errURLText: {
 			"https://example.com/ü", "https://bücher.example/", "https://example.com/a b",
 			"https://example.com\\@evil.example/", "https://example.com/\n",
@@ -29,19 +27,12 @@ func TestParseURL(t *testing.T) {
 			"http://example.com:8080/", "HTTP://example.com:8080/", "HTTPSX://example.com/", "ftp://example.com/",
 			"example.com", "//example.com/",
 		},
-		errURLForm: {
-			"https:///path", "https://", "https://%zz/", "https://[::1/", "https://[127.0.0.1]/",
-		},
-		errURLUser: {
-			"https://user@example.com/", "https://user:secret@example.com/", "https://@example.com/",
-		},
-		errURLFragment: {
-			"https://example.com/#a", "https://example.com/#",
-		},
+		errURLForm:     {"https:///path", "https://", "https://%zz/", "https://[::1/", "https://[127.0.0.1]/"},
+		errURLUser:     {"https://user@example.com/", "https://user:secret@example.com/", "https://@example.com/"},
+		errURLFragment: {"https://example.com/#a", "https://example.com/#"},
 		errURLPort: {
-			"https://example.com:80/", "https://example.com:22/", "https://example.com:1023/",
-			"https://example.com:0/", "https://example.com:0443/", "https://example.com:65536/",
-			"https://example.com:/",
+			"https://example.com:80/", "https://example.com:22/", "https://example.com:1023/", "https://example.com:0/",
+			"https://example.com:0443/", "https://example.com:65536/", "https://example.com:/",
 		},
 		errURLHost: {
 			"https://2130706433/", "https://0x7f000001/", "https://0X7F000001/", "https://0x/", "https://127.1/",
@@ -53,35 +44,27 @@ func TestParseURL(t *testing.T) {
 	} {
 		for _, url := range urls {
 			stored, got := parseURL(url, false)
-			if got != want {
-				t.Errorf("%.60s: %v, want %v", url, got, want)
-			}
-			if got == nil && stored != url {
-				t.Errorf("%.60s: stored as %.60s", url, stored)
+			wantError(t, url, want, got)
+			if got == nil {
+				equal(t, "stored URL", url, stored)
 			}
 		}
 	}
-	for _, test := range []struct {
-		url  string
-		want error
-	}{
-		{"http://127.0.0.1:8090/", nil},
-		{"https://example.com/", nil},
-		{"http://example.com/", errURLPort},
-		{"ftp://example.com/", errURLHTTP},
+	for url, want := range map[string]error{
+		"http://127.0.0.1:8090/": nil, "https://example.com/": nil, "http://example.com/": errURLPort,
+		"ftp://example.com/": errURLHTTP,
 	} {
-		if _, got := parseURL(test.url, true); got != test.want {
-			t.Errorf("with http: %s: %v, want %v", test.url, got, test.want)
-		}
+		_, got := parseURL(url, true)
+		wantError(t, "with http: "+url, want, got)
 	}
 	for text, want := range map[string]string{
 		"HTTPS://EXAMPLE.com/A?B=HTTPS://C": "https://EXAMPLE.com/A?B=HTTPS://C",
 		"Https://[2606:4700::ABCD]/%2F":     "https://[2606:4700::ABCD]/%2F",
 		"HTTP://example.com:8080":           "http://example.com:8080",
 	} {
-		if got, err := parseURL(text, true); got != want || err != nil {
-			t.Errorf("%s: stored as %s, %v, want %s", text, got, err, want)
-		}
+		got, err := parseURL(text, true)
+		wantError(t, text, nil, err)
+		equal(t, "stored URL", want, got)
 	}
 }
 
@@ -93,9 +76,7 @@ func TestHostOf(t *testing.T) {
 		"https://[::FFFF:1.2.3.4]/":     "1.2.3.4",
 		"https://[2606:4700:0:0::ABCD]": "2606:4700::abcd",
 	} {
-		if got := hostOf(url); got != want {
-			t.Errorf("%s: %s, want %s", url, got, want)
-		}
+		equal(t, "host of "+url, want, hostOf(url))
 	}
 }
 
