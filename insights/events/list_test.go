@@ -21,61 +21,51 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 func TestNewestEventsByFilter(t *testing.T) {
 	t.Parallel()
 	db := webhookstest.New(t)
-	account := db.NewAccount(t)
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	ids := make([]store.ID, 12)
+	account, start := db.NewAccount(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	ids := make([]store.ID, 12) // newest first
 	for i := range ids {
 		ids[i] = store.NewID()
 	}
-	slices.SortFunc(ids, store.ID.Compare) // those of one millisecond
-	var want []store.ID
+	slices.SortFunc(ids, func(a, b store.ID) int { return b.Compare(a) }) // of one time
+	types := events.Types()[:3]
+	var causes []events.Cause
 	for i, id := range ids {
-		must(t, pgx.BeginFunc(t.Context(), db.Pool, func(tx pgx.Tx) error {
-			return webhooks.Record(t.Context(), tx, []events.Cause{{
-				AccountID: account, ID: id, Type: events.Types()[i%3], SubjectID: store.NewID(), Data: []byte(`{}`),
-			}})
-		}))
-		db.Exec(t, `UPDATE events SET created_at = $2 WHERE id = $1`, id, start.Add(time.Duration(i/2)*time.Hour))
-		want = append([]store.ID{id}, want...)
+		causes = append(causes, events.Cause{
+			AccountID: account, ID: id, Type: types[i%3], SubjectID: store.NewID(), Data: []byte(`{}`),
+		})
 	}
-	list := func(filter events.Filter, limit int) (ids []store.ID) {
-		page := store.Page{Limit: limit}
-		for {
-			rows, err := events.List(t.Context(), db.Pool, account, filter, page)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, e := range rows[:min(limit, len(rows))] {
-				ids = append(ids, e.ID)
-				page.After = &store.Position{Time: e.CreatedAt, ID: e.ID}
-			}
-			if len(rows) <= limit {
-				return ids
-			}
-		}
+	must(t, pgx.BeginFunc(t.Context(), db.Pool, func(tx pgx.Tx) error { return webhooks.Record(t.Context(), tx, causes) }))
+	for i, id := range ids {
+		db.Exec(t, `UPDATE events SET created_at = $2 WHERE id = $1`, id, start.Add(-time.Duration(i/2)*time.Hour))
 	}
-	if diff := cmp.Diff(want, list(events.Filter{Types: events.Types()}, 5)); diff != "" {
-		t.Errorf("all (-want +got):\n%s", diff)
-	}
-	if got := list(events.Filter{}, 5); got != nil {
-		t.Errorf("no type: %v", got)
-	}
-	from, to := start.Add(time.Hour), start.Add(3*time.Hour)
+	from, to := start.Add(-4*time.Hour), start.Add(-2*time.Hour)
 	for _, test := range []struct {
 		filter events.Filter
-		want   []int // positions in want
+		want   []int // positions in ids
 	}{
-		{events.Filter{Types: events.Types()[:1]}, []int{2, 5, 8, 11}},
-		{events.Filter{Types: events.Types()[:2]}, []int{1, 2, 4, 5, 7, 8, 10, 11}},
-		{events.Filter{Types: events.Types(), From: &from, To: &to}, []int{6, 7, 8, 9}},
-		{events.Filter{Types: events.Types()[2:3], From: &from, To: &to}, []int{6, 9}},
+		{events.Filter{Types: events.Types()}, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
+		{events.Filter{}, nil},
+		{events.Filter{Types: types[:1]}, []int{0, 3, 6, 9}},
+		{events.Filter{Types: types[:2]}, []int{0, 1, 3, 4, 6, 7, 9, 10}},
+		{events.Filter{Types: types, From: &from, To: &to}, []int{6, 7, 8, 9}},
+		{events.Filter{Types: types[:1], From: &from, To: &to}, []int{6, 9}},
 	} {
-		var ids []store.ID
-		for _, i := range test.want {
-			ids = append(ids, want[i])
-		}
-		if diff := cmp.Diff(ids, list(test.filter, 2)); diff != "" {
-			t.Errorf("%+v (-want +got):\n%s", test.filter, diff)
+		for _, limit := range []int{2, 5} {
+			var got []int
+			for page := (store.Page{Limit: limit}); ; {
+				rows, err := events.List(t.Context(), db.Pool, account, test.filter, page)
+				must(t, err)
+				for _, e := range rows[:min(limit, len(rows))] {
+					got = append(got, slices.Index(ids, e.ID))
+					page.After = &store.Position{Time: e.CreatedAt, ID: e.ID}
+				}
+				if len(rows) <= limit {
+					break
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("%+v by %d (-want +got):\n%s", test.filter, limit, diff)
+			}
 		}
 	}
 }
