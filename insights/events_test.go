@@ -4,8 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -13,13 +11,10 @@ import (
 // TestImportRecordsEvents: an import records an event each time that a recommendation becomes suggested or an alert open, and no
 // other.
 func TestImportRecordsEvents(t *testing.T) {
-	t.Parallel()
-	pool := newPool(t)
-	c := newCustomer(t, pool)
-	importLines := newImport(t, pool)
-	alert, rec := "id:"+quoted(store.NewID(), "alert"), "id:"+quoted(store.NewID(), "rec")
-	both := store.NewID()
-	resolved := []string{`status:"resolved"`, "resolved_at:" + dayText(2)}
+	s := newSite(t)
+	c, both := s.customer(), store.NewID()
+	alert, rec := idOf("alert", store.NewID()), idOf("rec", store.NewID())
+	resolved := []string{`status:"resolved"`, at("resolved_at", 2)}
 	for _, step := range []struct {
 		name  string
 		lines []string
@@ -32,21 +27,19 @@ func TestImportRecordsEvents(t *testing.T) {
 		{"again", []string{c.alert(alert, `title:"C"`), c.recommendation(rec)}, []string{"alert.opened C", "recommendation.suggested Title"}},
 		{"new but not open", []string{c.alert(`status:"acknowledged"`), c.alert(resolved...), c.recommendation(`status:"dismissed"`)}, nil},
 		{"without an id", []string{c.alert(), c.alert(`title:"D"`)}, []string{"alert.opened D", "alert.opened Title"}},
-		{"a recommendation", []string{c.recommendation("id:" + quoted(both, "rec"))}, []string{"recommendation.suggested Title"}},
-		{"an alert with its UUID", []string{c.alert("id:" + quoted(both, "alert"))}, []string{"alert.opened Title"}},
-		{"with an invalid line", []string{c.alert(), c.alert("run_id:" + quoted(store.NewID(), "run"))}, nil},
+		{"a recommendation", []string{c.recommendation(idOf("rec", both))}, []string{"recommendation.suggested Title"}},
+		{"an alert with its UUID", []string{c.alert(idOf("alert", both))}, []string{"alert.opened Title"}},
+		{"with an invalid line", []string{c.alert(), c.alert(ref("run_id", "run", store.NewID()))}, nil},
 	} {
-		if err := importLines(step.lines...); (err != nil) != (step.name == "with an invalid line") {
+		if err := s.try(step.lines...); (err != nil) != (step.name == "with an invalid line") {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		var got []string
-		must(t, pool.QueryRow(t.Context(), `
+		must(t, s.Pool.QueryRow(t.Context(), `
 WITH new AS (
   DELETE FROM events WHERE account_id = $1 AND data->>'id' = subject_id::text RETURNING type || ' ' || (data->>'title') AS event)
 SELECT array_agg(event ORDER BY event) FROM new`, c.account).Scan(&got))
-		if diff := cmp.Diff(step.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step.name, diff)
-		}
+		equal(t, step.name, step.want, got)
 	}
 }
 
@@ -54,37 +47,34 @@ SELECT array_agg(event ORDER BY event) FROM new`, c.account).Scan(&got))
 // others do. Else two transactions could wait for each other. It has more events than one statement writes, and more
 // values of recommendations and of alerts than a statement can have parameters, 65,535.
 func TestEventsLockInOrder(t *testing.T) {
-	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("about locks of rows of one server")
-	}
-	pool := newPool(t)
-	low, high := newCustomer(t, pool), newCustomer(t, pool)
+	s := newSite(t)
+	s.skipOnCitus()
+	low, high := s.customer(), s.customer()
 	if low.account.Compare(high.account) > 0 {
 		low, high = high, low
 	}
-	execute(t, pool, `INSERT INTO webhook_queues (account_id) VALUES ($1), ($2)`, low.account, high.account)
-	tx, err := pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(t.Context()) //nolint:errcheck // for failures
+	s.exec(`INSERT INTO webhook_queues (account_id) VALUES ($1), ($2)`, low.account, high.account)
 	const lock = `SELECT FROM webhook_queues WHERE account_id = $1 FOR UPDATE NOWAIT`
-	_, err = tx.Exec(t.Context(), lock, low.account)
-	must(t, err)
+	tx := s.begin(lock, low.account)
 	imported := make(chan error, 1)
 	go func() {
-		imported <- newImport(t, pool)(slices.Concat(slices.Repeat([]string{high.recommendation()}, 5100),
+		imported <- s.try(slices.Concat(slices.Repeat([]string{high.recommendation()}, 5100),
 			slices.Repeat([]string{high.alert()}, 3900), []string{low.alert()})...)
 	}()
-	storetest.UntilWaiting(t, pool, "transactionid")
+	storetest.UntilWaiting(t, s.Pool, "transactionid")
 	if _, err := tx.Exec(t.Context(), lock, high.account); err != nil {
 		t.Errorf("the queue of the higher id: %v", err)
 	}
 	must(t, tx.Rollback(t.Context()))
 	must(t, <-imported)
-	var recommendations, alerts int
-	const written = `SELECT (SELECT count(*) FROM recommendations), (SELECT count(*) FROM alerts)`
-	must(t, pool.QueryRow(t.Context(), written).Scan(&recommendations, &alerts))
-	if recommendations != 5100 || alerts != 3901 {
-		t.Errorf("%d recommendations and %d alerts are written", recommendations, alerts)
+	written := s.state()
+	equal(t, "recommendations and alerts", []int{5100, 3901}, []int{len(written.Recommendations), len(written.Alerts)})
+}
+
+// skipOnCitus skips a test of locks.
+func (s *site) skipOnCitus() {
+	s.t.Helper()
+	if storetest.OnCitus() {
+		s.t.Skip("about locks of one server")
 	}
 }

@@ -1,11 +1,14 @@
 package insights_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/insights"
@@ -18,30 +21,66 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 var kept, keptHot storetest.Kept[*pgxpool.Pool]
 
-// newPool returns a pool of plain sessions for a database without accounts.
-func newPool(t testing.TB) *pgxpool.Pool {
-	t.Helper()
-	return kept.Take(t, storetest.New, clear)
+// A site is a database with an operator who imports.
+type site struct {
+	insights.Admin
+	t *testing.T
 }
 
-// newHotPool is newPool for hot sessions.
-func newHotPool(t testing.TB) *pgxpool.Pool {
+// newSite returns a site without accounts for a test, which runs in parallel with others.
+func newSite(t *testing.T) *site { return newSiteOn(t, &kept, storetest.New) }
+
+// newHotSite is newSite with hot sessions.
+func newHotSite(t *testing.T) *site { return newSiteOn(t, &keptHot, storetest.Hot) }
+
+func newSiteOn(t *testing.T, kept *storetest.Kept[*pgxpool.Pool], open func(testing.TB) *pgxpool.Pool) *site {
 	t.Helper()
-	return keptHot.Take(t, storetest.Hot, clear)
+	t.Parallel()
+	pool := kept.Take(t, open, func(pool *pgxpool.Pool) error {
+		return storetest.Clear(pool, "recommendations alerts events webhook_deliveries webhook_queues measurement_runs "+
+			"credentials audit_log accounts", "")
+	})
+	return &site{insights.Admin{Pool: pool, Actor: "ann", Events: eventData{}, Record: webhooks.Record}, t}
 }
 
-func clear(pool *pgxpool.Pool) error {
-	return storetest.Clear(pool, "recommendations alerts events webhook_deliveries webhook_queues measurement_runs credentials audit_log accounts", "")
+// try imports lines.
+func (s *site) try(lines ...string) error {
+	_, err := s.Import(s.t.Context(), strings.NewReader(strings.Join(lines, "")), nil)
+	return err
+}
+
+// load imports valid lines.
+func (s *site) load(lines ...string) {
+	s.t.Helper()
+	must(s.t, s.try(lines...))
+}
+
+// exec executes a statement.
+func (s *site) exec(sql string, args ...any) {
+	s.t.Helper()
+	_, err := s.Pool.Exec(s.t.Context(), sql, args...)
+	must(s.t, err)
+}
+
+// begin executes a statement in a transaction that the test ends.
+func (s *site) begin(sql string, args ...any) pgx.Tx {
+	s.t.Helper()
+	tx, err := s.Pool.Begin(s.t.Context())
+	must(s.t, err)
+	s.t.Cleanup(func() { tx.Rollback(context.Background()) })
+	_, err = tx.Exec(s.t.Context(), sql, args...)
+	must(s.t, err)
+	return tx
 }
 
 // customer is an account with one run.
 type customer struct{ account, run store.ID }
 
-func newCustomer(t testing.TB, pool *pgxpool.Pool) customer {
-	t.Helper()
+func (s *site) customer() customer {
+	s.t.Helper()
 	c := customer{store.NewID(), store.NewID()}
 	credential := store.NewID()
-	execute(t, pool, `
+	s.exec(`
 WITH plan AS (INSERT INTO plans (code, features) VALUES ('p', '{api_access}') ON CONFLICT DO NOTHING),
 account AS (INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')),
 credential AS (INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes)
@@ -85,34 +124,20 @@ func line(text string, set []string) string {
 	return text + "\n"
 }
 
-func quoted(id store.ID, prefix string) string { return `"` + id.Text(prefix) + `"` }
+// ref, idOf and at return a member for line: an id, the id of the line, and midnight UTC of a day in January 2026.
+func ref(name, prefix string, id store.ID) string { return fmt.Sprintf("%s:%q", name, id.Text(prefix)) }
 
-// newImport returns a function that imports lines.
-func newImport(t testing.TB, pool *pgxpool.Pool) func(lines ...string) error {
-	admin := &insights.Admin{Pool: pool, Actor: "test", Events: eventData{}, Record: webhooks.Record}
-	return func(lines ...string) error {
-		_, err := admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "")), nil)
-		return err
-	}
-}
+func idOf(prefix string, id store.ID) string { return ref("id", prefix, id) }
 
-func execute(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
-	t.Helper()
-	_, err := pool.Exec(t.Context(), sql, args...)
-	must(t, err)
-}
+func at(name string, n int) string { return fmt.Sprintf(`%s:"2026-01-%02dT00:00:00Z"`, name, n) }
 
-// day and dayText return midnight UTC of a day in January 2026.
+// day returns the time of at.
 func day(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
-
-func dayText(n int) string { return fmt.Sprintf(`"2026-01-%02dT00:00:00Z"`, n) }
 
 // eventData encodes the title only.
 type eventData struct{}
 
-func (eventData) Recommendation(r *insights.Recommendation) []byte {
-	return titleOf(r.ID, r.Title)
-}
+func (eventData) Recommendation(r *insights.Recommendation) []byte { return titleOf(r.ID, r.Title) }
 
 func (eventData) Alert(a *insights.Alert) []byte { return titleOf(a.ID, a.Title) }
 
@@ -124,5 +149,13 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// equal reports a difference between two values. Times in different zones are equal.
+func equal[T any](t testing.TB, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmp.Transformer("UTC", time.Time.UTC)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

@@ -8,47 +8,41 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/insights"
-	"aiv/insights/webhooks"
 	"aiv/store"
 	"aiv/store/storetest"
 )
 
 // TestInvalidLines: each line is rejected for exactly this reason, and the valid lines around it are not written.
 func TestInvalidLines(t *testing.T) {
-	t.Parallel()
-	pool := newPool(t)
-	c, other := newCustomer(t, pool), newCustomer(t, pool)
-	importLines := newImport(t, pool)
-	theirs := store.NewID()
-	must(t, importLines(other.recommendation("id:"+quoted(theirs, "rec")), other.alert("id:"+quoted(theirs, "alert"))))
-	before := state(t, pool)
-	unknown, erased := store.NewID(), store.NewID()
-	execute(t, pool, `INSERT INTO accounts (id, name, plan_code, erased_at) VALUES ($1, 'erased', 'p', now())`, erased)
+	s := newSite(t)
+	c, other := s.customer(), s.customer()
+	theirs, unknown, erased := store.NewID(), store.NewID(), store.NewID()
+	s.load(other.recommendation(idOf("rec", theirs)), other.alert(idOf("alert", theirs)))
+	before := s.state()
+	s.exec(`INSERT INTO accounts (id, name, plan_code, erased_at) VALUES ($1, 'erased', 'p', now())`, erased)
 	const form = "must match ^[a-z][a-z0-9_]{0,63}$"
 	const id = "^[A-Za-z0-9._:/-]{1,128}$"
-	tests := []struct{ line, want string }{
+	for _, test := range []struct{ line, want string }{
 		{`{"kind":"insight","x":1}`, "kind must be one of recommendation, alert"},
 		{c.alert(`extra:1`), `unknown member "extra"`},
 		{c.recommendation(`severity:"low"`), `unknown member "severity"`},
 
 		{c.recommendation("id:null"), "id must not be null"},
 		{c.recommendation(`id:"rec_1"`), "id must be a recommendation's id"},
-		{c.recommendation("id:" + quoted(theirs, "alert")), "id must be a recommendation's id"},
-		{c.alert("id:" + quoted(theirs, "rec")), "id must be an alert's id"},
-		{c.alert("id:" + quoted(theirs, "alert")), "id belongs to another account"},
-		{c.recommendation("id:" + quoted(theirs, "rec")), "id belongs to another account"},
-		{c.alert("account_id:" + quoted(c.account, "run")), "account_id must be an account's id"},
-		{c.alert("account_id:" + quoted(unknown, "acct")), "unknown account"},
-		{c.recommendation("account_id:" + quoted(unknown, "acct")), "unknown account"},
-		{c.alert("account_id:" + quoted(erased, "acct")), "the account is erased"},
-		{c.recommendation("account_id:" + quoted(erased, "acct")), "the account is erased"},
-		{c.alert("run_id:" + quoted(unknown, "run")), "unknown run of this account"},
-		{c.recommendation("run_id:" + quoted(other.run, "run")), "unknown run of this account"},
+		{c.recommendation(idOf("alert", theirs)), "id must be a recommendation's id"},
+		{c.alert(idOf("rec", theirs)), "id must be an alert's id"},
+		{c.alert(idOf("alert", theirs)), "id belongs to another account"},
+		{c.recommendation(idOf("rec", theirs)), "id belongs to another account"},
+		{c.alert(ref("account_id", "run", c.account)), "account_id must be an account's id"},
+		{c.alert(ref("account_id", "acct", unknown)), "unknown account"},
+		{c.recommendation(ref("account_id", "acct", unknown)), "unknown account"},
+		{c.alert(ref("account_id", "acct", erased)), "the account is erased"},
+		{c.recommendation(ref("account_id", "acct", erased)), "the account is erased"},
+		{c.alert(ref("run_id", "run", unknown)), "unknown run of this account"},
+		{c.recommendation(ref("run_id", "run", other.run)), "unknown run of this account"},
 		{c.alert(`run_id:"run_"`), "run_id must be a run's id or null"},
 		{c.alert("run_id:"), `missing member "run_id"`},
 
@@ -61,10 +55,10 @@ func TestInvalidLines(t *testing.T) {
 		{c.recommendation(`model_ids:["a b"]`), "model_ids must contain only strings that match " + id},
 		{c.recommendation(`question_ids:["a b"]`), "question_ids must contain only strings that match " + id},
 		{c.recommendation(`created_at:"2026-01-01"`), "created_at must be an RFC 3339 time"},
-		{c.recommendation("created_at:" + dayText(2)), "updated_at must not be before created_at"},
+		{c.recommendation(at("created_at", 2)), "updated_at must not be before created_at"},
 		{c.recommendation("updated_at:null"), "updated_at must not be null"},
 
-		{c.alert(`type:"add_faq"`), "type must be one of visibility_drop, visibility_gain, citation_lost, citation_gained, competitor_gained, sentiment_shift, run_failed"},
+		{c.alert(`type:"add_faq"`), "type must be one of " + strings.Join(insights.AlertTypes, ", ")},
 		{c.alert(`title:" "`), "title must not be empty"},
 		{c.alert(`severity:"mild"`), "severity must be one of critical, high, medium, low"},
 		{c.alert(`status:"closed"`), "status must be one of open, acknowledged, resolved"},
@@ -80,147 +74,114 @@ func TestInvalidLines(t *testing.T) {
 		{c.alert("detected_at:null"), "detected_at must not be null"},
 		{c.alert("resolved_at:"), `missing member "resolved_at"`},
 		{c.alert(`resolved_at:"soon"`), "resolved_at must be an RFC 3339 time or null"},
-		{c.alert("resolved_at:" + dayText(2)), "resolved_at must be null, as status is open"},
+		{c.alert(at("resolved_at", 2)), "resolved_at must be null, as status is open"},
 		{c.alert(`status:"resolved"`), "resolved_at must be set, as status is resolved"},
-		{c.alert(`status:"resolved"`, "detected_at:"+dayText(2), "resolved_at:"+dayText(1)), "resolved_at must not be before detected_at"},
+		{c.alert(`status:"resolved"`, at("detected_at", 2), at("resolved_at", 1)),
+			"resolved_at must not be before detected_at"},
+	} {
+		err := s.try(c.recommendation(), "\n", c.alert(), strings.TrimSuffix(test.line, "\n")+"\n", c.alert())
+		equal(t, test.line, "line 4: "+test.want, fmt.Sprint(err))
 	}
-	for _, test := range tests {
-		err := importLines(c.recommendation(), "\n", c.alert(), strings.TrimSuffix(test.line, "\n")+"\n", c.alert())
-		if got, want := fmt.Sprint(err), "line 4: "+test.want; got != want {
-			t.Errorf("%s: %s\nwant %s", test.line, got, want)
-		}
-	}
-	if diff := cmp.Diff(before, state(t, pool)); diff != "" {
-		t.Errorf("rejected imports changed the database (-before +after):\n%s", diff)
-	}
+	equal(t, "the database after rejected imports", before, s.state())
 }
 
-// TestAllLinesAreReported: one import reports all invalid lines by number.
+// TestAllLinesAreReported: one import reports all invalid lines by number, up to 20 that the database refuses.
 func TestAllLinesAreReported(t *testing.T) {
-	t.Parallel()
-	pool := newPool(t)
-	c := newCustomer(t, pool)
-	importLines := newImport(t, pool)
-	duplicate := "id:" + quoted(store.NewID(), "alert")
-	unknown := "run_id:" + quoted(store.NewID(), "run")
+	s := newSite(t)
+	c := s.customer()
+	duplicate, unknown := idOf("alert", store.NewID()), ref("run_id", "run", store.NewID())
 	var first20 []string
 	for i := range 20 {
 		first20 = append(first20, fmt.Sprintf("line %d: unknown run of this account", i+1))
 	}
-	tests := []struct {
+	for _, test := range []struct {
 		lines []string
 		want  string
 	}{
-		{[]string{c.alert(`status:"x"`, "title:1"), c.alert(), c.recommendation("type:", "more:1")}, `line 1: status must be one of open, acknowledged, resolved; title must be a string
-line 3: missing member "type"; unknown member "more"`},
+		{[]string{c.alert(`status:"x"`, "title:1"), c.alert(), c.recommendation("type:", "more:1")},
+			"line 1: status must be one of open, acknowledged, resolved; title must be a string\n" +
+				`line 3: missing member "type"; unknown member "more"`},
 		{[]string{c.alert(duplicate), c.alert(duplicate)}, "line 2: duplicate id (first on line 1)"},
-		{[]string{c.recommendation(unknown), c.recommendation(), c.recommendation(unknown)}, "line 1: unknown run of this account\nline 3: unknown run of this account"},
+		{[]string{c.recommendation(unknown), c.recommendation(), c.recommendation(unknown)},
+			"line 1: unknown run of this account\nline 3: unknown run of this account"},
 		{slices.Repeat([]string{c.alert(unknown)}, 21), strings.Join(first20, "\n")},
-		{[]string{c.alert(`id:"x"`), c.alert(`id:"x"`)}, "line 1: id must be an alert's id\nline 2: id must be an alert's id"},
-	}
-	for _, test := range tests {
-		if err := importLines(test.lines...); fmt.Sprint(err) != test.want {
-			t.Errorf("%v\nwant %s", err, test.want)
-		}
+		{slices.Repeat([]string{c.alert(`id:"x"`)}, 2), "line 1: id must be an alert's id\nline 2: id must be an alert's id"},
+	} {
+		equal(t, "error", test.want, fmt.Sprint(s.try(test.lines...)))
 	}
 }
 
+// TestImportTwice: an import changes the rows that differ and audits how many these are. A line without an id adds a
+// row each time.
 func TestImportTwice(t *testing.T) {
-	t.Parallel()
-	pool := newPool(t)
-	c := newCustomer(t, pool)
-	admin := &insights.Admin{Pool: pool, Actor: "ann", Events: eventData{}, Record: webhooks.Record}
+	s := newSite(t)
+	c := s.customer()
+	rec, alert := idOf("rec", store.NewID()), idOf("alert", store.NewID())
 	var progress []int
-	importFile := func(lines ...string) {
+	load := func(lines ...string) tables {
 		t.Helper()
 		progress = nil
-		n, err := admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "")), func(lines int) { progress = append(progress, lines) })
-		if want := (insights.Imported{Recommendations: 1, Alerts: 1}); err != nil || n != want {
-			t.Fatalf("%+v (%v), want %+v", n, err, want)
-		}
+		file := strings.NewReader(strings.Join(lines, ""))
+		n, err := s.Import(t.Context(), file, func(n int) { progress = append(progress, n) })
+		must(t, err)
+		equal(t, "imported", insights.Imported{Recommendations: 1, Alerts: 1}, n)
+		return s.state()
 	}
-	rec, alert := "id:"+quoted(store.NewID(), "rec"), "id:"+quoted(store.NewID(), "alert")
-	file := []string{c.recommendation(rec), c.alert(alert)}
+	first := load(c.recommendation(rec), c.alert(alert))
+	equal(t, "progress", []int{1, 2}, progress)
+	equal(t, "the second import", first, load(c.recommendation(rec), c.alert(alert)))
+	load(c.recommendation(rec, `status:"done"`, at("updated_at", 2)), c.alert(alert))
+	found := s.recommendations(c, insights.RecommendationFilter{})
+	if len(found) != 1 || found[0].Status != "done" || !found[0].UpdatedAt.Equal(day(2)) {
+		t.Errorf("after a change: %+v", found)
+	}
+	load(c.recommendation(), c.alert())
+	equal(t, "alerts", 3, len(load(c.recommendation(), c.alert()).Alerts))
 
-	importFile(file...)
-	if diff := cmp.Diff([]int{1, 2}, progress); diff != "" {
-		t.Errorf("progress (-want +got):\n%s", diff)
+	const sql = `SELECT array_agg(concat_ws(' ', actor, action, subject, detail) ORDER BY id) FROM audit_log`
+	var got, want []string
+	must(t, s.Pool.QueryRow(t.Context(), sql).Scan(&got))
+	for _, changed := range []int{2, 1, 2, 2} {
+		const row = `ann insights.import insights {"alerts": 1, "rows_changed": %d, "recommendations": 1}`
+		want = append(want, fmt.Sprintf(row, changed))
 	}
-	first := state(t, pool)
-	importFile(file...)
-	if diff := cmp.Diff(first, state(t, pool)); diff != "" {
-		t.Errorf("the second import (-before +after):\n%s", diff)
-	}
-
-	importFile(c.recommendation(rec, `status:"done"`, "updated_at:"+dayText(2)), c.alert(alert))
-	found, err := insights.Recommendations(t.Context(), pool, c.account, insights.RecommendationFilter{}, store.Page{Limit: 10})
-	if err != nil || len(found) != 1 || found[0].Status != "done" || !found[0].UpdatedAt.Equal(day(2)) {
-		t.Errorf("after a change: %+v (%v)", found, err)
-	}
-
-	// A line without an id adds a row each time.
-	importFile(c.recommendation(), c.alert())
-	importFile(c.recommendation(), c.alert())
-	if n := len(state(t, pool).Alerts); n != 3 {
-		t.Errorf("%d alerts, want 3", n)
-	}
-
-	var got []string
-	err = pool.QueryRow(t.Context(), `SELECT array_agg(concat_ws(' ', actor, action, subject, detail) ORDER BY id) FROM audit_log`).Scan(&got)
-	want := []string{
-		`ann insights.import insights {"alerts": 1, "rows_changed": 2, "recommendations": 1}`,
-		`ann insights.import insights {"alerts": 1, "rows_changed": 1, "recommendations": 1}`,
-		`ann insights.import insights {"alerts": 1, "rows_changed": 2, "recommendations": 1}`,
-		`ann insights.import insights {"alerts": 1, "rows_changed": 2, "recommendations": 1}`,
-	}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("audit log: %v (-want +got):\n%s", err, diff)
-	}
+	equal(t, "audit log", want, got)
 }
 
 // TestImportWaits: an import sees what a transaction that it waited for has added.
 func TestImportWaits(t *testing.T) {
-	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("about locks of tables of one server")
-	}
-	pool := newPool(t)
-	c, other := newCustomer(t, pool), newCustomer(t, pool)
-	must(t, newImport(t, pool)(other.alert()))
-	tx, err := pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(t.Context()) //nolint:errcheck // for failures
+	s := newSite(t)
+	s.skipOnCitus()
+	c, other := s.customer(), s.customer()
+	s.load(other.alert())
 	next := store.NewID()
-	_, err = tx.Exec(t.Context(), `UPDATE alerts SET id = $1`, next)
-	must(t, err)
+	tx := s.begin(`UPDATE alerts SET id = $1`, next)
 	imported := make(chan error, 1)
-	go func() { imported <- newImport(t, pool)(c.alert("id:" + quoted(next, "alert"))) }()
-	storetest.UntilWaiting(t, pool, "relation")
+	go func() { imported <- s.try(c.alert(idOf("alert", next))) }()
+	storetest.UntilWaiting(t, s.Pool, "relation")
 	must(t, tx.Commit(t.Context()))
-	if got, want := fmt.Sprint(<-imported), "line 1: id belongs to another account"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	equal(t, "error", "line 1: id belongs to another account", fmt.Sprint(<-imported))
 }
 
-// TestEraseDeletesOneAccount: an account's recommendations and alerts are deleted, in as many steps as they need, and no others.
+// TestEraseDeletesOneAccount: an account's recommendations and alerts are deleted, in as many steps as they need, and
+// no others.
 func TestEraseDeletesOneAccount(t *testing.T) {
-	t.Parallel()
-	pool := newPool(t)
-	c, other := newCustomer(t, pool), newCustomer(t, pool)
-	must(t, newImport(t, pool)(c.recommendation(), c.alert(), other.recommendation(), other.alert()))
-	const copies = 1000
-	execute(t, pool, `
+	s := newSite(t)
+	c, other := s.customer(), s.customer()
+	s.load(other.recommendation(), other.alert())
+	left := s.state()
+	s.load(c.recommendation(), c.alert())
+	s.exec(`
 WITH more AS (SELECT r AS row FROM alerts r WHERE account_id = $1)
-INSERT INTO alerts SELECT (jsonb_populate_record(row, jsonb_build_object('id', gen_random_uuid()))).* FROM more, generate_series(1, $2::integer)`, c.account, copies)
+INSERT INTO alerts SELECT (jsonb_populate_record(row, jsonb_build_object('id', gen_random_uuid()))).*
+FROM more, generate_series(1, 1000)`, c.account)
 	for _, table := range insights.Capability.Tables {
-		want := map[string]int64{"recommendations": 1, "alerts": copies + 1}[table.Name]
-		if n, err := table.Erase.First(t.Context(), pool, table.Name, c.account); n != want || err != nil {
-			t.Errorf("%d rows of %s were deleted, %v, want %d", n, table.Name, err, want)
-		}
+		n, err := table.Erase.First(t.Context(), s.Pool, table.Name, c.account)
+		must(t, err)
+		equal(t, "rows of "+table.Name, map[string]int64{"recommendations": 1, "alerts": 1001}[table.Name], n)
 	}
-	if s := state(t, pool); len(s.Recommendations) != 1 || len(s.Alerts) != 1 {
-		t.Errorf("%d recommendations and %d alerts are left, want 1 and 1", len(s.Recommendations), len(s.Alerts))
-	}
+	left.Audit = s.state().Audit
+	equal(t, "what is left", left, s.state())
 }
 
 // tables has the rows of each table that an import writes.
@@ -228,45 +189,39 @@ type tables struct {
 	Recommendations, Alerts, Audit []json.RawMessage
 }
 
-func state(t testing.TB, pool *pgxpool.Pool) (s tables) {
-	t.Helper()
-	must(t, pool.QueryRow(t.Context(), `
-SELECT COALESCE((SELECT json_agg(r ORDER BY id) FROM recommendations r), '[]'),
-  COALESCE((SELECT json_agg(a ORDER BY id) FROM alerts a), '[]'), COALESCE((SELECT json_agg(l ORDER BY id) FROM audit_log l), '[]')`).
-		Scan(&s.Recommendations, &s.Alerts, &s.Audit))
-	return s
+func (s *site) state() (all tables) {
+	s.t.Helper()
+	for table, rows := range map[string]*[]json.RawMessage{
+		"recommendations": &all.Recommendations, "alerts": &all.Alerts, "audit_log": &all.Audit,
+	} {
+		must(s.t, s.Pool.QueryRow(s.t.Context(), `SELECT json_agg(r ORDER BY id) FROM `+table+` r`).Scan(rows))
+	}
+	return all
 }
 
-// TestImportLocksAfterCopying: while an import sends its lines, which takes as long as its client takes, evaluations and
-// other writers of alerts do not wait for it.
+// TestImportLocksAfterCopying: while an import sends its lines, which takes as long as its client takes, evaluations
+// and other writers of alerts do not wait for it.
 func TestImportLocksAfterCopying(t *testing.T) {
-	t.Parallel()
-	pool := newPool(t)
-	c := newCustomer(t, pool)
-	copied := 0
-	traced := storetest.WithTracer(t, pool, &copyTracer{start: func() {
+	s := newSite(t)
+	c, pool, copied := s.customer(), s.Pool, 0
+	s.Pool = storetest.WithTracer(t, pool, &copyTracer{start: func() {
 		copied++
 		n := 0
-		must(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE relation = ANY ('{recommendations,alerts}'::regclass[])
-			AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND mode = 'ShareRowExclusiveLock'`).Scan(&n))
-		if n > 0 {
-			t.Errorf("the import has %d locks while it copies lines", n)
-		}
+		must(t, pool.QueryRow(t.Context(), `
+SELECT count(*) FROM pg_locks WHERE mode = 'ShareRowExclusiveLock'
+  AND relation = ANY ('{recommendations,alerts}'::regclass[])
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&n))
+		equal(t, "locks of the import while it copies lines", 0, n)
 	}})
-	must(t, newImport(t, traced)(c.recommendation(), c.alert()))
-	if copied != 2 {
-		t.Errorf("copied %d times, want 2", copied)
-	}
+	s.load(c.recommendation(), c.alert())
+	equal(t, "copies", 2, copied)
 }
 
 // A copyTracer calls start before a COPY.
-type copyTracer struct{ start func() }
-
-func (c *copyTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	return ctx
+type copyTracer struct {
+	storetest.Statements
+	start func()
 }
-
-func (c *copyTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 func (c *copyTracer) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
 	c.start()
