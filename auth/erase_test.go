@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"aiv/auth"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -15,14 +13,10 @@ import (
 // TestNoKeysOfAnErasedAccount creates and rotates keys while an erasure waits for the lock of one of the account's
 // credentials. None of them may be valid after it.
 func TestNoKeysOfAnErasedAccount(t *testing.T) {
-	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("about locks of rows of PostgreSQL: on a cluster other locks serialize changes of a reference table")
-	}
+	skipOnCitus(t)
 	o := newOffice(t)
-	held, other := o.issue(t, auth.Terms{}), o.issue(t, auth.Terms{})
-	tx := begin(t, o.Pool, `SELECT FROM credentials WHERE id = $1 FOR UPDATE`, held.ID)
-
+	held, other := o.issue(auth.Terms{}), o.issue(auth.Terms{})
+	tx := o.begin(`SELECT FROM credentials WHERE id = $1 FOR UPDATE`, held.ID)
 	erased := start(func() error { return ignore(o.BeginErasing(t.Context(), o.account.ID)) })
 	storetest.UntilWaiting(t, o.Pool, "transactionid")
 	created := start(func() error { return ignore(o.CreateKey(t.Context(), o.account.ID, auth.Terms{Name: new("late")})) })
@@ -34,30 +28,23 @@ func TestNoKeysOfAnErasedAccount(t *testing.T) {
 	must(t, <-erased)
 
 	want := fmt.Sprintf("account %s is erased", o.account.ID.Text("acct"))
-	for name, result := range map[string]<-chan error{"create": created, "rotate": rotated} {
-		if got := fmt.Sprint(<-result); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
-		}
-	}
-	var valid int
-	must(t, o.Pool.QueryRow(t.Context(), `SELECT count(*) FROM credentials WHERE revoked_at IS NULL`).Scan(&valid))
-	if valid != 0 {
-		t.Errorf("%d credentials of the erased account are not revoked", valid)
-	}
+	equal(t, "create", want, fmt.Sprint(<-created))
+	equal(t, "rotate", want, fmt.Sprint(<-rotated))
+	keys, err := o.Keys(t.Context(), nil)
+	must(t, err)
+	equal(t, "states of the keys", "revoked revoked", keys[0].State+" "+keys[1].State)
+	equal(t, "keys", 2, len(keys))
 }
 
 // TestErasureWhileAKeyChanges: an erasure and a change of a key lock the key before what all changes of keys lock.
 func TestErasureWhileAKeyChanges(t *testing.T) {
-	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("about the triggers of PostgreSQL: a cluster has none")
-	}
+	skipOnCitus(t) // which has no triggers
 	o := newOffice(t)
-	key := o.issue(t, auth.Terms{})
-	tx := begin(t, o.Pool, `SELECT FROM credentials WHERE id = $1 FOR UPDATE`, key.ID)
+	key := o.issue(auth.Terms{})
+	tx := o.begin(`SELECT FROM credentials WHERE id = $1 FOR UPDATE`, key.ID)
 	erased := start(func() error { return ignore(o.BeginErasing(t.Context(), o.account.ID)) })
 	storetest.UntilWaiting(t, o.Pool, "transactionid")
-	must(t, ignore(tx.Exec(t.Context(), `UPDATE credentials SET disabled_at = now() WHERE id = $1`, key.ID)))
+	o.done(tx.Exec(t.Context(), `UPDATE credentials SET disabled_at = now() WHERE id = $1`, key.ID))
 	must(t, tx.Commit(t.Context()))
 	must(t, <-erased)
 }
@@ -65,13 +52,9 @@ func TestErasureWhileAKeyChanges(t *testing.T) {
 // TestEraseAgain: an erasure that is repeated keeps the times of the first, and the latest revocation counts, so that
 // it waits until the requests of all keys have ended, and not again.
 func TestEraseAgain(t *testing.T) {
-	t.Parallel()
 	o := newOffice(t)
-	other, err := o.CreateAccount(t.Context(), "Other", "plan")
-	must(t, err)
-	theirs, err := o.CreateKey(t.Context(), other.ID, auth.Terms{Name: new("theirs")})
-	must(t, err)
-	begin := func(id store.ID, least, most time.Duration) {
+	theirs := o.issueTo(o.create("Other", "plan"), auth.Terms{})
+	erase := func(id store.ID, least, most time.Duration) {
 		t.Helper()
 		revoked, err := o.BeginErasing(t.Context(), id)
 		must(t, err)
@@ -79,33 +62,30 @@ func TestEraseAgain(t *testing.T) {
 			t.Errorf("the latest key was revoked %v ago, want %v to %v", revoked, least, most)
 		}
 	}
-	begin(o.account.ID, 24*time.Hour, 24*time.Hour) // without keys
-	must(t, ignore(o.Pool.Exec(t.Context(), `UPDATE accounts SET erased_at = NULL`)))
-	long := o.issue(t, auth.Terms{})
-	o.issue(t, auth.Terms{})
-	must(t, ignore(o.RevokeKey(t.Context(), long.ID)))
-	must(t, ignore(o.Pool.Exec(t.Context(), `UPDATE credentials SET revoked_at = $2 WHERE id = $1`, long.ID, time.Now().Add(-5*time.Hour))))
-	begin(o.account.ID, 0, time.Hour)
-	must(t, ignore(o.Pool.Exec(t.Context(), `UPDATE credentials SET revoked_at = $1 WHERE revoked_at IS NOT NULL`, time.Now().Add(-2*time.Hour))))
-	first, err := o.Account(t.Context(), o.account.ID)
-	must(t, err)
-	begin(o.account.ID, 2*time.Hour, 3*time.Hour)
-	again, err := o.Account(t.Context(), o.account.ID)
-	must(t, err)
-	if first.ErasedAt == nil || !cmp.Equal(again, first) {
-		t.Errorf("erased at %v, and again at %v", first.ErasedAt, again.ErasedAt)
+	account := func() auth.Account {
+		t.Helper()
+		a, err := o.Account(t.Context(), o.account.ID)
+		must(t, err)
+		return a
 	}
+	erase(o.account.ID, 24*time.Hour, 24*time.Hour) // without keys
+	o.exec(`UPDATE accounts SET erased_at = NULL`)
+	long := o.issue(auth.Terms{})
+	o.issue(auth.Terms{})
+	o.key(o.RevokeKey(t.Context(), long.ID))
+	o.exec(`UPDATE credentials SET revoked_at = now() - interval '5 hours' WHERE id = $1`, long.ID)
+	erase(o.account.ID, 0, time.Hour)
+	o.exec(`UPDATE credentials SET revoked_at = now() - interval '2 hours' WHERE revoked_at IS NOT NULL`)
+	first := account()
+	equal(t, "the account is erased", true, first.ErasedAt != nil)
+	erase(o.account.ID, 2*time.Hour, 3*time.Hour)
+	equal(t, "the account after a second erasure", first, account())
 
 	must(t, o.EndErasing(t.Context(), o.account.ID))
-	end, err := o.Account(t.Context(), o.account.ID)
-	must(t, err)
 	first.Name = "erased"
-	if diff := cmp.Diff(first, end); diff != "" {
-		t.Errorf("after the end (-want +got):\n%s", diff)
-	}
+	equal(t, "the account after the end", first, account())
+	theirs.Key = ""
 	left, err := o.Keys(t.Context(), nil)
 	must(t, err)
-	if len(left) != 1 || left[0].ID != theirs.ID || left[0].State != "active" {
-		t.Errorf("keys after the end: %+v", left)
-	}
+	equal(t, "keys after the end", []auth.Issued{theirs}, left)
 }

@@ -1,86 +1,101 @@
 package auth_test
 
 import (
-	"encoding/hex"
+	"crypto/sha256"
+	"hash/crc32"
 	"math/big"
 	"strings"
 	"testing"
+	"unicode"
 
 	"aiv/auth"
 )
 
-// The keys of 32 zero bytes, of 32 bytes 0xff, of the bytes 0 to 31, and one whose checksum begins with 0, with the
-// SHA-256 of each; computed by Python's zlib.crc32 and hashlib.
-var knownKeys = []struct{ key, hash string }{
-	{"aiv_live_00000000000000000000000000000000000000000003GcTia", "93ff14794ded1936bd8509e3f83c20fe30c6e40c711d9514ddd65083da16931b"},
-	{"aiv_live_yhjskwdA6OZ1AL1YmHWZWm8LLG7HjnuCA2j5rOw8Xp10TV59c", "fabb18cc9728d82f0ea353f08bfe036e460d604767fec4f38e7d0d130cf167b9"},
-	{"aiv_live_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf2v5ioy", "e72f40bba34e9b25d4f30c2c8857fb1f95f73dc949662558a876057c982886c5"},
-	{"aiv_live_000000000000000000000000000000000000000003300MBDd", "3b023ee9c98961105acb142a36cef3cfc63b893a736d54f858db216a814068a5"},
-}
-
-func TestHashKeyVectors(t *testing.T) {
-	for _, test := range knownKeys {
-		got, err := auth.HashKey(test.key)
-		if err != nil || hex.EncodeToString(got[:]) != test.hash {
-			t.Errorf("%s: got %x, %v, want %s", test.key, got, err, test.hash)
-		}
-	}
+// The keys of 32 zero bytes, of 32 bytes 0xff, of the bytes 0 to 31, and one whose checksum begins with 0; computed by
+// Python's zlib.crc32.
+var knownKeys = []string{
+	"aiv_live_00000000000000000000000000000000000000000003GcTia",
+	"aiv_live_yhjskwdA6OZ1AL1YmHWZWm8LLG7HjnuCA2j5rOw8Xp10TV59c",
+	"aiv_live_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf2v5ioy",
+	"aiv_live_000000000000000000000000000000000000000003300MBDd",
 }
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// base62Of formats a number with big integers.
-func base62Of(n *big.Int, length int) string {
-	text := ""
-	for base, digit := big.NewInt(62), new(big.Int); n.Sign() > 0; {
-		n, digit = new(big.Int).DivMod(n, base, digit)
-		text = digits[digit.Int64():digit.Int64()+1] + text
+// swapCase converts between base62 of keys and that of [big.Int], which has lower-case letters before upper-case ones.
+func swapCase(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsUpper(r) {
+			return unicode.ToLower(r)
+		}
+		return unicode.ToUpper(r)
+	}, text)
+}
+
+// FuzzHashKey: a key is accepted exactly if it has the form and the checksum, computed here with big integers; its hash
+// is its SHA-256; and the checksum detects any wrong character and any two adjacent characters that are exchanged.
+func FuzzHashKey(f *testing.F) {
+	for _, k := range knownKeys {
+		f.Add(k, 10, byte('x'))
 	}
-	return strings.Repeat("0", length-len(text)) + text
+	good := knownKeys[2]
+	for i := range good {
+		f.Add(good, i, byte('-'))
+	}
+	for _, malformed := range []string{
+		"", "\x00", "\xff", "aiv_live_", good[:17], good[:52], good[:57], good + "0", " " + good, good + " ",
+		good[:57] + "\n", "aiv_test_" + good[9:], "AIV_LIVE_" + good[9:], good[:52] + "000000", strings.ToLower(good),
+		good[:56] + "\u00e9",
+	} {
+		f.Add(malformed, 0, byte(0))
+	}
+	f.Fuzz(func(t *testing.T, key string, index int, other byte) {
+		hash, err := auth.HashKey(key)
+		const start, length = "aiv_live_", 58
+		genuine := len(key) == length && key[:len(start)] == start
+		if genuine {
+			checksum := swapCase(big.NewInt(int64(crc32.ChecksumIEEE([]byte(key[:length-6])))).Text(62))
+			genuine = key[length-6:] == strings.Repeat("0", 6-len(checksum))+checksum
+		}
+		if genuine != (err == nil) {
+			t.Fatalf("%q: got %v, want accepted: %v", key, err, genuine)
+		}
+		if err != nil {
+			if hash != (auth.Hash{}) || err != auth.ErrMalformedKey { // which does not repeat the key
+				t.Errorf("%q: got %x, %v", key, hash, err)
+			}
+			return
+		}
+		if hash != sha256.Sum256([]byte(key)) {
+			t.Errorf("%q: got %x", key, hash)
+		}
+		index = ((index % length) + length) % length
+		typos := []string{key[:index] + string(key[(index+1)%length]) + string(key[index]) + key[min(index+2, length):]}
+		for _, wrong := range []byte(string(other) + digits + "_ ") {
+			typos = append(typos, key[:index]+string(wrong)+key[index+1:])
+		}
+		for _, typo := range typos {
+			if _, err := auth.HashKey(typo); err == nil && typo != key {
+				t.Errorf("%q and %q are both accepted", key, typo)
+			}
+		}
+	})
 }
 
 // TestIssuedKeys: an issued key is a key, its prefix is its beginning, and the rest is random.
 func TestIssuedKeys(t *testing.T) {
-	t.Parallel()
 	o := newOffice(t)
-	const n = 100
 	seen := make(map[string]bool)
-	for range n {
-		c := o.issue(t, auth.Terms{})
-		hash(t, c.Key)
-		if c.KeyPrefix != c.Key[:17] {
-			t.Errorf("%s: its prefix is %s", c.Key, c.KeyPrefix)
+	for range 100 {
+		c := o.issue(auth.Terms{})
+		if _, err := auth.HashKey(c.Key); err != nil || c.KeyPrefix != c.Key[:17] {
+			t.Errorf("%s: %v; its prefix is %s", c.Key, err, c.KeyPrefix)
 		}
-		random := new(big.Int)
-		for _, d := range c.Key[9:52] {
-			random.Add(random.Mul(random, big.NewInt(62)), big.NewInt(int64(strings.IndexRune(digits, d))))
-		}
+		random, _ := new(big.Int).SetString(swapCase(c.Key[9:52]), 62)
 		if random.BitLen() > 256 || random.BitLen() < 200 {
 			t.Errorf("%s: its random part has %d bits", c.Key, random.BitLen())
 		}
 		seen[c.Key[9:17]] = true
 	}
-	if len(seen) != n {
-		t.Errorf("%d keys have %d beginnings", n, len(seen))
-	}
-}
-
-// TestTypingErrors: the checksum detects any wrong character and any two adjacent characters that are exchanged.
-func TestTypingErrors(t *testing.T) {
-	good := knownKeys[2].key
-	for i := range good {
-		for _, d := range digits + "-_ " {
-			if typo := good[:i] + string(d) + good[i+1:]; typo != good {
-				if _, err := auth.HashKey(typo); err == nil {
-					t.Errorf("%s is accepted instead of %s", typo, good)
-				}
-			}
-		}
-		if i > 0 && good[i] != good[i-1] {
-			typo := good[:i-1] + good[i:i+1] + good[i-1:i] + good[i+1:]
-			if _, err := auth.HashKey(typo); err == nil {
-				t.Errorf("%s is accepted instead of %s", typo, good)
-			}
-		}
-	}
+	equal(t, "beginnings of 100 keys", 100, len(seen))
 }

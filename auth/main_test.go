@@ -8,62 +8,101 @@ import (
 	"aiv/auth"
 	"aiv/store/storetest"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
+var kept storetest.Kept[*pgxpool.Pool]
+
 // office is a database with an operator, a plan and an account.
 type office struct {
 	*auth.Admin
+	t       *testing.T
 	account auth.Account
 }
 
+// newOffice returns an office for a test, which runs in parallel with others.
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{Admin: &auth.Admin{Pool: storetest.New(t), Actor: "olga"}}
+	t.Parallel()
+	pool := kept.Take(t, storetest.New, func(pool *pgxpool.Pool) error {
+		return storetest.Clear(pool, "credentials accounts plans workers audit_log", "")
+	})
+	o := &office{Admin: &auth.Admin{Pool: pool, Actor: "olga"}, t: t}
 	must(t, o.SetPlan(t.Context(), auth.Plan{Code: "plan", Features: []string{auth.APIAccess}}))
-	var err error
-	o.account, err = o.CreateAccount(t.Context(), "Acme", "plan")
-	must(t, err)
+	o.account = o.create("Acme", "plan")
 	return o
 }
 
-func (o *office) issue(t *testing.T, terms auth.Terms) auth.Issued {
-	t.Helper()
-	if terms.Name == nil {
-		terms.Name = new("key")
-	}
-	c, err := o.CreateKey(t.Context(), o.account.ID, terms)
-	must(t, err)
+// create creates an account.
+func (o *office) create(name, plan string) auth.Account {
+	o.t.Helper()
+	account, err := o.CreateAccount(o.t.Context(), name, plan)
+	must(o.t, err)
+	return account
+}
+
+// key returns a credential, and ends the test if there is an error.
+func (o *office) key(c auth.Issued, err error) auth.Issued {
+	o.t.Helper()
+	must(o.t, err)
 	return c
 }
 
-// valid returns the valid credentials of the keys, as requests find them.
-func valid(t *testing.T, pool *pgxpool.Pool, keys ...string) map[string]*auth.Credential {
-	t.Helper()
+// done ends the test if there is an error.
+func (o *office) done(_ any, err error) {
+	o.t.Helper()
+	must(o.t, err)
+}
+
+func (o *office) issue(terms auth.Terms) auth.Issued {
+	o.t.Helper()
+	return o.issueTo(o.account, terms)
+}
+
+func (o *office) issueTo(account auth.Account, terms auth.Terms) auth.Issued {
+	o.t.Helper()
+	if terms.Name == nil {
+		terms.Name = new("key")
+	}
+	return o.key(o.CreateKey(o.t.Context(), account.ID, terms))
+}
+
+// exec executes a statement.
+func (o *office) exec(sql string, args ...any) {
+	o.t.Helper()
+	o.done(o.Pool.Exec(o.t.Context(), sql, args...))
+}
+
+// begin executes a statement in a transaction that the test ends.
+func (o *office) begin(sql string, args ...any) pgx.Tx {
+	o.t.Helper()
+	tx, err := o.Pool.Begin(o.t.Context())
+	must(o.t, err)
+	o.t.Cleanup(func() { tx.Rollback(context.Background()) })
+	o.done(tx.Exec(o.t.Context(), sql, args...))
+	return tx
+}
+
+// valid returns the credentials of keys as requests find them; nil: the key is not valid.
+func (o *office) valid(keys ...string) []*auth.Credential {
+	o.t.Helper()
 	var hashes []auth.Hash
 	for _, k := range keys {
-		hashes = append(hashes, hash(t, k))
+		hash, err := auth.HashKey(k)
+		must(o.t, err)
+		hashes = append(hashes, hash)
 	}
-	credentials, err := auth.NewCredentialCache(pool, time.Minute, 1).Read(context.Background(), hashes)
-	must(t, err)
-	found := make(map[string]*auth.Credential)
-	for i, c := range credentials {
-		if c != nil {
-			found[keys[i]] = c
-		}
-	}
+	found, err := auth.NewCredentialCache(o.Pool, time.Minute, 1).Read(o.t.Context(), hashes)
+	must(o.t, err)
 	return found
 }
 
-func hash(t *testing.T, key string) auth.Hash {
-	t.Helper()
-	h, err := auth.HashKey(key)
-	must(t, err)
-	return h
-}
+// from returns a time from now, as the database stores it.
+func from(d time.Duration) *time.Time { return new(time.Now().Add(d).UTC().Truncate(time.Microsecond)) }
 
 // start calls f in another goroutine.
 func start(f func() error) <-chan error {
@@ -79,14 +118,12 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func ignore(_ any, err error) error { return err }
-
-// begin executes a statement in a transaction that the test ends.
-func begin(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) pgx.Tx {
+// equal reports a difference between two values.
+func equal[T any](t testing.TB, what string, want, got T, options ...cmp.Option) {
 	t.Helper()
-	tx, err := pool.Begin(t.Context())
-	must(t, err)
-	t.Cleanup(func() { tx.Rollback(context.Background()) })
-	must(t, ignore(tx.Exec(t.Context(), sql, args...)))
-	return tx
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
 }
+
+func ignore(_ any, err error) error { return err }

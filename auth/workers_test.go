@@ -1,87 +1,97 @@
 package auth_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"aiv/auth"
 	"aiv/store"
-	"aiv/store/storetest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-func TestWorkerTokens(t *testing.T) {
-	pool := storetest.New(t)
-	admin := &auth.Admin{Pool: pool, Actor: "test"}
-	must(t, ignore(pool.Exec(t.Context(), `INSERT INTO providers (code, name) VALUES ('a', 'A'), ('b', 'B')`)))
-	w, token, err := admin.CreateWorker(t.Context(), "one", []string{"b", "a", "b"})
-	must(t, err)
+// worker creates a worker, with the hash of its token.
+func (o *office) worker(providers ...string) (auth.Worker, auth.Hash) {
+	o.t.Helper()
+	w, token, err := o.CreateWorker(o.t.Context(), "one", providers)
+	must(o.t, err)
 	hash, err := auth.HashWorkerToken(token)
-	if err != nil || !strings.HasPrefix(token, "aiv_work_") {
-		t.Fatalf("the token %s: %v", token, err)
+	if _, isKey := auth.HashKey(token); err != nil || isKey == nil || !strings.HasPrefix(token, "aiv_work_") {
+		o.t.Fatalf("the token %s: %v", token, err)
 	}
-	if _, err := auth.HashKey(token); err == nil {
-		t.Error("a token is taken for a key")
-	}
-	lookup := auth.NewWorkerLookup(pool, time.Minute, 10)
+	return w, hash
+}
+
+// find looks a worker up by its token.
+func (o *office) find(hash auth.Hash) (auth.Worker, error) {
+	return auth.NewWorkerLookup(o.Pool, time.Minute, 10).Find(o.t.Context(), hash)
+}
+
+func TestWorkerTokens(t *testing.T) {
+	o := newOffice(t)
+	o.exec(`INSERT INTO providers (code, name) VALUES ('a', 'A'), ('b', 'B') ON CONFLICT DO NOTHING`)
+	w, hash := o.worker("b", "a", "b")
 	for range 2 {
-		got, err := lookup.Find(t.Context(), hash)
+		got, err := o.find(hash)
 		must(t, err)
 		got.LastSeenAt = nil
-		if diff := cmp.Diff(w, got); diff != "" {
-			t.Error(diff)
-		}
+		equal(t, "worker", w, got)
 	}
-	all, err := admin.Workers(t.Context())
-	if err != nil || len(all) != 1 || all[0].LastSeenAt == nil || !cmp.Equal(all[0].Providers, []string{"b", "a"}) {
-		t.Errorf("%+v, %v", all, err)
+	workers := func() []auth.Worker {
+		t.Helper()
+		all, err := o.Workers(t.Context())
+		must(t, err)
+		return all
 	}
-	must(t, ignore(pool.Exec(t.Context(), `INSERT INTO workers (id, name, token_hash, last_seen_at)
-		VALUES (gen_random_uuid(), 'never', sha256('1'), NULL), (gen_random_uuid(), 'before', sha256('2'), now() - interval '6 minutes')`)))
+	all := workers()
+	equal(t, "the worker was seen", true, all[0].LastSeenAt != nil)
+	w.LastSeenAt, w.Providers = all[0].LastSeenAt, []string{"b", "a"}
+	equal(t, "workers", []auth.Worker{w}, all)
+	o.exec(`
+INSERT INTO workers (id, name, token_hash, last_seen_at) VALUES
+  (gen_random_uuid(), 'never', sha256('1'), NULL),
+  (gen_random_uuid(), 'before', sha256('2'), now() - interval '6 minutes')`)
 	seen := func(provider string, want int) {
 		t.Helper()
-		if n, err := admin.WorkersSeen(t.Context(), provider); n != want || err != nil {
-			t.Errorf("%d workers of provider %q were seen, %v, want %d", n, provider, err, want)
-		}
+		n, err := o.WorkersSeen(t.Context(), provider)
+		must(t, err)
+		equal(t, "workers of provider "+provider+" that were seen", want, n)
 	}
 	seen("", 1)
 	seen("a", 1)
 	seen("c", 0)
-	must(t, ignore(pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = now() WHERE name = 'before'`)))
+	o.exec(`UPDATE workers SET last_seen_at = now() WHERE name = 'before'`)
 	seen("c", 1) // it works for all providers
-	must(t, ignore(pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = NULL WHERE name = 'before'`)))
-	revoked, err := admin.RevokeWorker(t.Context(), w.ID)
-	if err != nil || revoked.ID != w.ID || revoked.RevokedAt == nil {
-		t.Errorf("revoked %+v, %v", revoked, err)
+	o.exec(`UPDATE workers SET last_seen_at = NULL WHERE name = 'before'`)
+
+	for range 2 { // a second revocation keeps the time of the first
+		got, err := o.RevokeWorker(t.Context(), w.ID)
+		must(t, err)
+		equal(t, "the worker is revoked", true, got.RevokedAt != nil)
+		if w.RevokedAt == nil {
+			w.RevokedAt = got.RevokedAt
+		}
+		equal(t, "revoked worker", w, got)
 	}
-	if again, err := admin.RevokeWorker(t.Context(), w.ID); err != nil || !cmp.Equal(again.RevokedAt, revoked.RevokedAt) {
-		t.Errorf("a second revocation moves the time of the first: %+v, %v", again, err)
-	}
-	if all, err = admin.Workers(t.Context()); err != nil || len(all) != 3 || all[0].ID != w.ID {
-		t.Errorf("the oldest worker is not the first: %+v, %v", all, err)
-	}
+	all = workers()
+	equal(t, "workers", 3, len(all))
+	equal(t, "oldest worker", w, all[0])
 	seen("", 0)
-	if _, err := lookup.Find(t.Context(), hash); !errors.Is(err, auth.ErrUnknownWorker) {
-		t.Errorf("a revoked worker: %v", err)
-	}
-	if _, err := lookup.Find(t.Context(), auth.Hash{}); !errors.Is(err, auth.ErrUnknownWorker) {
-		t.Errorf("an unknown token: %v", err)
+	for name, unknown := range map[string]auth.Hash{"a revoked worker": hash, "an unknown token": {}} {
+		if _, err := o.find(unknown); err != auth.ErrUnknownWorker {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	var known []store.ID
-	if err := pool.QueryRow(t.Context(), `SELECT `+auth.RevokedWorkersSQL("$1"), []store.ID{w.ID, all[1].ID, {}}).Scan(&known); err != nil || !cmp.Equal(known, []store.ID{w.ID}) {
-		t.Errorf("revoked workers: %v, %v", known, err)
-	}
-	if err := ignore(admin.RevokeWorker(t.Context(), store.NewID())); err == nil {
+	ids := []store.ID{w.ID, all[1].ID, {}}
+	must(t, o.Pool.QueryRow(t.Context(), `SELECT `+auth.RevokedWorkersSQL("$1"), ids).Scan(&known))
+	equal(t, "revoked workers", []store.ID{w.ID}, known)
+	if err := ignore(o.RevokeWorker(t.Context(), store.NewID())); err == nil {
 		t.Error("an unknown worker was revoked")
 	}
-	for _, refused := range []struct {
-		name      string
-		providers []string
-	}{{"two", []string{"c"}}, {"two", []string{}}, {" ", nil}} {
-		if _, _, err := admin.CreateWorker(t.Context(), refused.name, refused.providers); err == nil {
+	for _, refused := range []auth.Worker{
+		{Name: "two", Providers: []string{"c"}}, {Name: "two", Providers: []string{}}, {Name: " "},
+	} {
+		if _, _, err := o.CreateWorker(t.Context(), refused.Name, refused.Providers); err == nil {
 			t.Errorf("%+v: created", refused)
 		}
 	}
@@ -89,29 +99,18 @@ func TestWorkerTokens(t *testing.T) {
 
 // TestLastSeen: a worker is seen once a minute, and requests do not wait for another that records it.
 func TestLastSeen(t *testing.T) {
-	t.Parallel()
-	pool := storetest.New(t)
-	admin := &auth.Admin{Pool: pool, Actor: "test"}
-	_, token, err := admin.CreateWorker(t.Context(), "one", nil)
-	must(t, err)
-	hash, err := auth.HashWorkerToken(token)
-	must(t, err)
-	find := func(before time.Duration) (ago time.Duration) {
-		t.Helper()
-		must(t, ignore(pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = now() - $1::interval`, before)))
-		must(t, ignore(auth.NewWorkerLookup(pool, time.Minute, 10).Find(t.Context(), hash)))
-		must(t, pool.QueryRow(t.Context(), `SELECT now() - last_seen_at FROM workers`).Scan(&ago))
-		return ago
+	o := newOffice(t)
+	_, hash := o.worker()
+	for before, after := range map[time.Duration]time.Duration{30 * time.Second: 30 * time.Second, 90 * time.Second: 0} {
+		o.exec(`UPDATE workers SET last_seen_at = now() - $1::interval`, before)
+		o.done(o.find(hash))
+		var ago time.Duration
+		must(t, o.Pool.QueryRow(t.Context(), `SELECT now() - last_seen_at FROM workers`).Scan(&ago))
+		if ago < after || ago > after+30*time.Second {
+			t.Errorf("found %v after it was seen: now seen %v ago, want %v", before, ago, after)
+		}
 	}
-	if ago := find(30 * time.Second); ago < 30*time.Second {
-		t.Errorf("seen again after 30 s: %v ago", ago)
-	}
-	if ago := find(90 * time.Second); ago > 30*time.Second {
-		t.Errorf("not seen again after 90 s: %v ago", ago)
-	}
-	must(t, ignore(pool.Exec(t.Context(), `UPDATE workers SET last_seen_at = NULL`)))
-	begin(t, pool, `SELECT FROM workers FOR UPDATE`)
-	if _, err := auth.NewWorkerLookup(pool, time.Minute, 10).Find(t.Context(), hash); err != nil { // a wait for the lock would end with an error
-		t.Error(err)
-	}
+	o.exec(`UPDATE workers SET last_seen_at = NULL`)
+	o.begin(`SELECT FROM workers FOR UPDATE`)
+	o.done(o.find(hash)) // a wait for the lock would end with an error
 }
