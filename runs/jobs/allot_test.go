@@ -6,93 +6,112 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"aiv/store"
 )
 
-// TestAllotmentKeepsItsPromises checks what every allotment promises on random supplies: no job twice, no limit exceeded, nothing left that
-// a claim could have had, runs in order, and turns that differ by at most one.
+// TestAllotmentKeepsItsPromises checks what every allotment promises on random supplies: no job twice, no limit exceeded,
+// nothing left that a claim could have had, runs in order, and turns that differ by at most one.
 func TestAllotmentKeepsItsPromises(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(3000) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		s, demands := randomSupply(r, 40)
-		capacity := maps.Clone(s.capacity)
-		jobs := make(map[store.ID]map[string]int)
-		left := make(map[*span]int32)
-		before := make(map[*span]*span) // the next older span of the same account and provider
+		s, demands := randomSupply(rand.New(rand.NewPCG(seed, 1)), 40)
+		c := &allotmentCheck{capacity: maps.Clone(s.capacity), next: make(map[*span]int32), older: make(map[*span]*span)}
 		for _, a := range s.accounts {
-			jobs[a.id] = make(map[string]int)
-			for p, spans := range a.spans {
+			for _, spans := range a.spans {
 				for i, x := range spans {
-					left[x] = x.last - x.first + 1
-					jobs[a.id][p] += int(left[x])
+					c.spans, c.next[x] = append(c.spans, x), x.first
 					if i > 0 {
-						before[x] = spans[i-1]
+						c.older[x] = spans[i-1]
 					}
 				}
 			}
 		}
-		fail := func(format string, args ...any) { t.Fatalf("seed %d: %s", seed, fmt.Sprintf(format, args...)) }
-
-		grants := allot(s, demands, 1000)
-		taken := make(map[*span]int32) // the first job that is left
-		for i, d := range demands {
-			claimed := make(map[store.ID]int)
-			available := make(map[store.ID]int) // by d, at its start
-			for id, by := range jobs {
-				for p, n := range by {
-					if accepts(d.providers, p) {
-						available[id] += min(n, capacity[p])
-					}
-				}
-			}
-			n, limited := 0, false
-			for _, g := range grants[i] {
-				if next, ok := taken[g.span]; ok && g.first != next {
-					fail("jobs of a span were handed out out of order or twice: %d after %d", g.first, next)
-				}
-				taken[g.span] = g.last + 1
-				if left[before[g.span]] > 0 {
-					fail("claim %d got jobs of a run before those of an older one", i)
-				}
-				left[g.span] -= g.jobs()
-				if !accepts(d.providers, g.span.provider) {
-					fail("claim %d got jobs of %s", i, g.span.provider)
-				}
-				n += int(g.jobs())
-				claimed[g.span.account] += int(g.jobs())
-				jobs[g.span.account][g.span.provider] -= int(g.jobs())
-				if capacity[g.span.provider] != unlimited {
-					limited = true
-					capacity[g.span.provider] -= int(g.jobs())
-				}
-			}
-			if n > d.limit {
-				fail("claim %d of %d got %d", i, d.limit, n)
-			}
-			for p, room := range capacity {
-				if room < 0 {
-					fail("%d claims more than %s has room for", -room, p)
-				}
-				for id, by := range jobs {
-					if n < d.limit && by[p] > 0 && room > 0 && accepts(d.providers, p) {
-						fail("claim %d got %d of %d, though account %x has %d more at %s", i, n, d.limit, id[0], by[p], p)
-					}
-				}
-			}
-			if limited {
-				continue // a provider's room may end before an account's turn
-			}
-			for a, n := range claimed {
-				for b, m := range available {
-					if n > claimed[b]+1 && m > claimed[b] {
-						fail("claim %d: account %x got %d, account %x %d of %d", i, a[0], n, b[0], claimed[b], m)
-					}
-				}
+		for _, x := range c.spans {
+			c.last = append(c.last, x.last)
+		}
+		for i, grants := range allot(s, demands, 1000) {
+			if fault := c.claim(&demands[i], grants); fault != "" {
+				t.Fatalf("seed %d, claim %d: %s", seed, i, fault)
 			}
 		}
 	}
+}
+
+// An allotmentCheck follows the grants of claims.
+type allotmentCheck struct {
+	capacity map[string]int // that is left
+	spans    []*span
+	last     []int32
+	next     map[*span]int32 // the first job that is left
+	older    map[*span]*span // the next older span of the same account and provider
+}
+
+// left returns how many jobs each account has at each provider.
+func (c *allotmentCheck) left() map[accountAt]int {
+	jobs := make(map[accountAt]int)
+	for _, x := range c.spans {
+		jobs[accountAt{x.account, x.provider}] += int(x.last - c.next[x] + 1)
+	}
+	return jobs
+}
+
+// claim returns what is wrong with the grants of a claim.
+func (c *allotmentCheck) claim(d *demand, grants []grant) string {
+	available, claimed := make(map[store.ID]int), make(map[store.ID]int) // by account, at the start of the claim
+	for at, n := range c.left() {
+		if accepts(d.providers, at.provider) {
+			available[at.account] += min(n, c.capacity[at.provider])
+		}
+	}
+	n, limited := 0, false
+	for _, g := range grants {
+		x := g.span
+		older := c.older[x]
+		switch {
+		case g.first != c.next[x] || g.last < g.first || g.last > x.last:
+			return fmt.Sprintf("jobs %d to %d of %d to %d", g.first, g.last, c.next[x], x.last)
+		case older != nil && c.next[older] <= older.last:
+			return "jobs of a run before those of an older one"
+		case !accepts(d.providers, x.provider):
+			return "jobs of " + x.provider
+		}
+		c.next[x] = g.last + 1
+		n += int(g.jobs())
+		claimed[x.account] += int(g.jobs())
+		if c.capacity[x.provider] != unlimited {
+			limited = true
+			c.capacity[x.provider] -= int(g.jobs())
+		}
+	}
+	for p, room := range c.capacity {
+		if room < 0 {
+			return fmt.Sprintf("%d more than %s has room for", -room, p)
+		}
+	}
+	for at, more := range c.left() {
+		if n < d.limit && more > 0 && c.capacity[at.provider] > 0 && accepts(d.providers, at.provider) {
+			return fmt.Sprintf("%d of %d, though account %x has %d more at %s", n, d.limit, at.account[0], more, at.provider)
+		}
+	}
+	for a, n := range claimed {
+		for b, m := range available {
+			if n > claimed[b]+1 && m > claimed[b] && !limited { // a provider's room may end before an account's turn
+				return fmt.Sprintf("account %x got %d, account %x %d of %d", a[0], n, b[0], claimed[b], m)
+			}
+		}
+	}
+	if n > d.limit {
+		return fmt.Sprintf("%d of %d", n, d.limit)
+	}
+	return ""
+}
+
+// newAccount returns an account without jobs.
+func newAccount(id byte) *account {
+	return &account{id: store.ID{id}, turns: make(map[string]int64), spans: make(map[string][]*span)}
 }
 
 // randomSupply returns a supply of up to 9 accounts, and claims of up to 4 workers. Each run, claim and limit has up to
@@ -110,7 +129,7 @@ func randomSupply(r *rand.Rand, size int) (*supply, []demand) {
 		}
 	}
 	for n := range 1 + r.IntN(9) {
-		a := &account{id: store.ID{byte(n + 1)}, turns: make(map[string]int64), spans: make(map[string][]*span)}
+		a := newAccount(byte(n + 1))
 		for _, p := range providers {
 			if r.IntN(3) == 0 {
 				continue
@@ -189,15 +208,14 @@ func grantsOf(claims [][]grant) (out string) {
 // TestTurnsGoOn: claims of one job serve the accounts in turn, whichever providers they accept.
 func TestTurnsGoOn(t *testing.T) {
 	t.Parallel()
-	large := func(id byte, providers ...string) *account {
-		a := &account{id: store.ID{id}, turns: make(map[string]int64), spans: make(map[string][]*span)}
-		for _, p := range providers {
-			a.turns[p] = int64(id)
-			a.spans[p] = []*span{{account: a.id, provider: p, first: 1, last: 1000}}
+	s := &supply{capacity: map[string]int{"a": unlimited, "b": unlimited}}
+	for id, providers := range map[byte]string{1: "a b", 2: "a", 3: "b"} {
+		a := newAccount(id)
+		for p := range strings.FieldsSeq(providers) {
+			a.turns[p], a.spans[p] = int64(id), []*span{{account: a.id, provider: p, first: 1, last: 1000}}
 		}
-		return a
+		s.accounts = append(s.accounts, a)
 	}
-	s := &supply{capacity: map[string]int{"a": unlimited, "b": unlimited}, accounts: []*account{large(1, "a", "b"), large(2, "a"), large(3, "b")}}
 	got := ""
 	for n := range 12 {
 		d := []demand{{limit: 1}, {limit: 1, providers: []string{"a"}}, {limit: 1, providers: []string{"b"}}}[n%3]
@@ -205,8 +223,35 @@ func TestTurnsGoOn(t *testing.T) {
 		got += fmt.Sprintf("%d%s ", g.span.account[0], g.span.provider)
 	}
 	// Each account gets a third: claims of any provider, the first of three, serve 1, as those of a and b serve 2 and 3.
-	const want = "1a 2a 3b 1b 2a 3b 1a 2a 3b 1b 2a 3b "
-	if got != want {
-		t.Errorf("served %s, want %s", got, want)
+	equal(t, "1a 2a 3b 1b 2a 3b 1a 2a 3b 1b 2a 3b ", got, "served")
+}
+
+// TestClaimsTogetherAcceptAll: claims together accept all providers if one of them does.
+func TestClaimsTogetherAcceptAll(t *testing.T) {
+	t.Parallel()
+	all, a, b := demand{limit: 1}, demand{limit: 2, providers: []string{"a"}}, demand{limit: 3, providers: []string{"b"}}
+	for want, demands := range map[string][]demand{
+		`[]string{"a", "b"} 5`: {a, b}, `[]string(nil) 3`: {all, a}, `[]string(nil) 6`: {a, all, b},
+	} {
+		providers, jobs := wanted(demands)
+		equal(t, want, fmt.Sprintf("%#v %d", providers, jobs))
+	}
+}
+
+// TestFreshSpanMayBeQueued: a claim need not start the run of a fresh span whose first job is not that of its model.
+func TestFreshSpanMayBeQueued(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		span span
+		want bool
+	}{
+		{span{fresh: true, modelNo: 1, firstRead: 1, first: 3, last: 10}, false},
+		{span{fresh: true, modelNo: 1, firstRead: 2, first: 3, last: 10}, true},
+		{span{fresh: true, modelNo: 3, firstRead: 21, first: 21, last: 30}, false},
+		{span{fresh: true, modelNo: 3, firstRead: 22, first: 22, last: 30}, true},
+		{span{fresh: true, modelNo: 3, firstRead: 3, first: 4, last: 3}, false}, // the only job of its model
+		{span{firstRead: 1, first: 1, last: 10, attempt: 1}, true},
+	} {
+		equal(t, test.want, test.span.begun(), fmt.Sprintf("%+v", test.span))
 	}
 }

@@ -1,36 +1,28 @@
-package jobs_test
+package jobs
 
 import (
 	"testing"
 	"time"
 
-	"aiv/runs/jobs"
+	"aiv/runs"
 	"aiv/store"
 	"aiv/store/storetest"
 )
 
 // TestCanceledWhileClaimed: a run is canceled by a transaction for which a claim waits. The claim hands out and counts
-// none of its jobs, whether they were given back or are fresh. Jobs claimed before become canceled results and keep their
-// attempts.
+// none of its jobs, whether they were given back or are fresh. Jobs claimed before become canceled results and keep
+// their attempts.
 func TestCanceledWhileClaimed(t *testing.T) {
 	t.Parallel()
 	for _, givenBack := range []bool{true, false} {
-		s, d := start(t)
-		account := s.account(t)
-		run := s.createRun(t, account, []string{"m1"}, 5, 1)
-		if first := claim(t, d, 3); givenBack {
-			settle(t, d, jobs.Released, first...)
+		s := newSite(t)
+		run := s.order(5)
+		if first := s.claim(3); givenBack {
+			s.settle(Released, first...)
 		}
-		cancel := begin(t, s.pool, `SELECT cancel_run($1, $2)`, account, run)
-		claimed := goClaim(t.Context(), d, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 2, Lease: time.Minute})
-		storetest.UntilWaiting(t, s.pool, "transactionid")
-		must(t, cancel.Commit(t.Context()))
-		equal(t, 0, len((<-claimed).jobs), "jobs of a canceled run are handed out")
-		s.wantCanceled(t, d, run, 3)
-		equal(t, 3, d.Stats().Claimed["p1"], "claims were counted")
-		if n := s.count(t, `SELECT count(*) FROM job_leases`); n != 0 && givenBack {
-			t.Errorf("%d leases of a canceled run", n)
-		}
+		s.claimWhileCanceling(run, 2, true)
+		s.wantCanceled(3)
+		equal(t, 3, s.d.Stats().Claimed["p1"], "claims were counted")
 	}
 }
 
@@ -39,24 +31,33 @@ func TestCanceledWhileClaimed(t *testing.T) {
 func TestCanceledBeforeStarted(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "about locks of one server")
-	for name, waitsForTurn := range map[string]bool{"waits": false, "finds": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, d := start(t)
-			account := s.account(t)
-			run := s.createRun(t, account, []string{"m1", "m3"}, 2, 1)
-			cancel := begin(t, s.pool, `SELECT cancel_run($1, $2)`, account, run)
-			sweep(t, d) // queues the jobs
-			turn := begin(t, s.pool, `SELECT FROM job_turns WHERE $1 FOR UPDATE`, waitsForTurn)
-			// All jobs of a model, and a part of the other's.
-			claimed := goClaim(t.Context(), d, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 3, Lease: time.Minute})
-			storetest.UntilWaiting(t, s.pool, "transactionid")
-			must(t, cancel.Commit(t.Context()))
-			must(t, turn.Rollback(t.Context()))
-			equal(t, 0, len((<-claimed).jobs), "jobs of a canceled run are handed out")
-			s.wantCanceled(t, d, run, 0)
-		})
+	for _, findsCanceled := range []bool{false, true} {
+		s := newSite(t)
+		// All jobs of a model, and a part of the other's.
+		s.claimWhileCanceling(s.orderOf(s.account(), "m1 m3", 2, 1), 3, !findsCanceled)
+		s.wantCanceled(0)
 	}
+}
+
+// claimWhileCanceling claims jobs while a run is canceled, and checks that there are none. The claim waits for the
+// cancellation or, later in its transaction, finds the run canceled.
+func (s *site) claimWhileCanceling(run store.ID, limit int, waits bool) {
+	s.t.Helper()
+	cancel := s.begin(`SELECT cancel_run(account_id, id) FROM measurement_runs WHERE id = $1`, run)
+	s.sweep() // queues the jobs
+	turn := s.begin(`SELECT FROM job_turns WHERE NOT $1 FOR UPDATE`, waits)
+	s.whileWaiting(func() { equal(s.t, 0, len(s.claim(limit)), "jobs of a canceled run are handed out") }, func() {
+		must(s.t, cancel.Commit(s.t.Context()))
+		must(s.t, turn.Rollback(s.t.Context()))
+	})
+}
+
+// wantCanceled checks that no more jobs of the only run are claimed, and that as many keep their first attempt.
+func (s *site) wantCanceled(attempts int) {
+	s.t.Helper()
+	equal(s.t, 0, len(s.claim(2)), "jobs of a canceled run are handed out later") // admits the cancellation
+	equal(s.t, attempts, s.count(`SELECT count(*) FROM job_results WHERE canceled AND attempts = 1`), "canceled results")
+	equal(s.t, 0, s.rows("job_leases"), "leases of a canceled run are left")
 }
 
 // TestCancelWaitsForClaim: a run is canceled after a claim that is taking jobs of it, so that these keep their
@@ -64,51 +65,39 @@ func TestCanceledBeforeStarted(t *testing.T) {
 func TestCancelWaitsForClaim(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "about locks of one server")
-	s, d := start(t)
-	account := s.account(t)
-	run := s.createRun(t, account, []string{"m1"}, 5, 1)
-	claim(t, d, 1)
+	s := newSite(t)
+	account := s.account()
+	run := s.orderOf(account, "m1", 5, 1)
+	s.claim(1)
 	// A writer of the lease that begins with the second job waits until the end of this transaction.
-	hold := begin(t, s.pool, `
-INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until, started_at, worker_id)
-VALUES ($1, $2, 2, 2, 'p1', now(), 'held', 1, 0, now(), now(), $2)`, account, run)
-	claimed := goClaim(t.Context(), d, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 2, Lease: time.Minute})
+	hold := s.begin(insertLeases, account, run, 2, 2, "held", "0")
+	claimed := s.goClaim(t.Context(), ClaimRequest{Limit: 2})
 	claiming := storetest.UntilWaiting(t, s.pool, "transactionid")
 	canceled := make(chan struct{})
 	go func() {
 		defer close(canceled)
-		s.cancel(t, run)
+		s.cancel(run)
 	}()
-	s.untilBlockedBy(t, "the cancellation", claiming)
+	s.untilBlockedBy("the cancellation", claiming)
 	must(t, hold.Rollback(t.Context()))
-	if a := <-claimed; a.err != nil || len(a.jobs) != 2 {
-		t.Errorf("%d jobs, %v; want 2", len(a.jobs), a.err)
-	}
+	equal(t, 2, len(s.jobsOf(claimed)), "jobs")
 	<-canceled
-	s.wantCanceled(t, d, run, 3)
-}
-
-// wantCanceled checks that no more jobs of a canceled run are claimed, and that as many keep their first attempt.
-func (s *site) wantCanceled(t *testing.T, d *jobs.Dispatcher, run store.ID, attempts int) {
-	t.Helper()
-	equal(t, 0, len(claim(t, d, 2)), "jobs of a canceled run are handed out later") // admits the cancellation
-	equal(t, attempts, s.count(t, `SELECT count(*) FROM job_results WHERE canceled AND attempts = 1 AND run_id = $1`, run),
-		"canceled results")
+	s.wantCanceled(3)
 }
 
 // TestCompletedBeforeCancel: to an attempt that lost its lease, a job that another attempt has completed before its run
 // was canceled is lost or stale, and the run's other job is canceled.
 func TestCompletedBeforeCancel(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	run := s.createRun(t, s.account(t), []string{"m1"}, 2, 1)
-	first := claim(t, d, 2)
-	s.pass(t, 2*time.Minute)
-	sweep(t, d)
-	settle(t, d, jobs.Completed, claim(t, d, 2)[0])
-	s.cancel(t, run)
-	equal(t, []string{"stale", "canceled"}, settle(t, d, jobs.Completed, first...))
-	equal(t, []string{"lost", "canceled"}, renew(t, d, time.Minute, first...))
+	s := newSite(t)
+	run := s.order(2)
+	first := s.claim(2)
+	s.pass(2 * time.Minute)
+	s.sweep()
+	s.settle(Completed, s.claim(2)[0])
+	s.cancel(run)
+	equal(t, "stale canceled", s.settle(Completed, first...))
+	equal(t, "lost canceled", s.renew(time.Minute, first...))
 }
 
 // TestCanceledBeforeQueued: a run that is canceled before a dispatcher has queued its jobs takes no place in a claim
@@ -116,10 +105,59 @@ func TestCompletedBeforeCancel(t *testing.T) {
 func TestCanceledBeforeQueued(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	account := s.account(t)
-	s.cancel(t, s.createRun(t, account, []string{"m1"}, 1, 1))
-	later := s.createRun(t, account, []string{"m1"}, 1, 1)
-	if got := claim(t, s.dispatcher(t), 1); len(got) != 1 || got[0].Key.Run != later {
+	account := s.account()
+	s.cancel(s.orderOf(account, "m1", 1, 1))
+	later := s.orderOf(account, "m1", 1, 1)
+	if got := s.claim(1); len(got) != 1 || got[0].Key.Run != later {
 		t.Errorf("claimed %+v, want the job of the later run", got)
 	}
+}
+
+// TestCanceledJobsStay: the leases of a canceled run become results that show the same as package results shows of
+// leases: their attempts and start, and the end of the run.
+func TestCanceledJobsStay(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	run := s.order(6)
+	all := s.claim(4)
+	s.settle(Released, all[2])
+	s.settle(Completed, all[0])
+	const states = `SELECT string_agg(concat_ws(' ', ordinal, attempts, started_at, finished_at), ', ' ORDER BY ordinal) FROM `
+	s.cancel(run)
+	before := value[string](s, states+`(
+SELECT generate_series(ordinal, last_ordinal) AS ordinal, attempt AS attempts, l.started_at, r.finished_at
+FROM job_leases l JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id) l`)
+	s.sweep()
+	equal(t, before, value[string](s, states+`job_results WHERE canceled AND NOT settled`))
+	equal(t, 0, s.rows("job_leases", "job_queue"), "rows of a canceled run are left")
+}
+
+// TestDeleteRuns deletes the runs of an account while its jobs are queued, held and settled. A late settlement is not
+// taken, and another account's jobs are handed out as before.
+func TestDeleteRuns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	a := s.account()
+	for range 3 {
+		s.orderOf(a, "m1 m2", 2, 2)
+	}
+	held := s.claim(5)
+	s.settle(Completed, held[0])
+	s.settle(Retry, held[1])
+	s.orderOf(a, "m1", 1, 1) // has arrived
+	other := s.order(2)
+
+	purged, err := purger(s.pool).Account(t.Context(), a)
+	must(t, err)
+	equal(t, runs.Purged{Runs: 4, Jobs: 25}, purged)
+	s.check()
+	equal(t, 0, s.rows("job_queue", "job_leases", "job_results", "job_attempts"), "rows about jobs of deleted runs")
+	equal(t, 1, s.rows("job_arrivals"), "arrivals, of the other account")
+	equal(t, "stale stale stale", s.settle(Completed, held[2:]...))
+	s.settle(Released, s.claim(1)...) // the other account has a turn
+	must(t, ignore(eraseTurns(t.Context(), s.pool, "job_turns", a)))
+	equal(t, 0, s.count(`SELECT count(*) FROM job_turns WHERE account_id = $1`, a), "turns of the account")
+	equal(t, 1, s.rows("job_turns"), "turns of the other account")
+	s.settle(Completed, s.claim(10)...)
+	equal(t, "completed: 0 of 2 jobs running, 2 completed, 0 failed, 0 canceled", s.state(other))
 }

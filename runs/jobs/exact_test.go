@@ -1,145 +1,60 @@
-package jobs_test
+package jobs
 
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"aiv/runs/jobs"
 	"aiv/store"
-	"aiv/store/storetest"
-	"aiv/store/task"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// process returns a Dispatcher with new connections, as another process has, and runs its tasks.
-func (s *site) process(t testing.TB) *jobs.Dispatcher {
-	t.Helper()
-	return s.processOn(t, s.open(t))
-}
-
-func (s *site) processOn(t testing.TB, pool *pgxpool.Pool) *jobs.Dispatcher {
-	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	d := jobs.New(jobs.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 1000, Log: log})
-	ctx, cancel := context.WithCancel(t.Context())
-	var done sync.WaitGroup
-	done.Go(func() { task.NewRunner(log, d.Tasks()).Run(ctx) })
-	t.Cleanup(func() { cancel(); done.Wait(); d.Stop() })
-	return d
-}
-
-// TestEachJobOnce: workers of two processes that complete, fail, release, retry and forget jobs of several accounts settle
-// each of them once, without errors: on Citus they lock rows on several servers in different orders. Some of them repeat
-// what they have sent.
+// TestEachJobOnce: workers of two processes that complete, fail, release, retry and forget jobs of several accounts
+// settle each of them once, without errors: on Citus they lock rows on several servers in different orders. Some of them
+// repeat what they have sent.
 func TestEachJobOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	processes := []*jobs.Dispatcher{s.process(t), s.process(t)}
-	a, b := s.account(t), s.account(t)
-	places := make(map[jobs.Key]string)
-	var ordered []store.ID
-	create := func(account store.ID, models []string, questions, repetitions int) {
-		run := s.createRun(t, account, models, questions, repetitions)
-		ordered = append(ordered, run)
-		for o := range int32(len(models) * questions * repetitions) {
-			places[jobs.Key{Account: account, Run: run, Ordinal: o + 1}] = placeOf(models, questions, repetitions, o+1)
+	w := &workers{t: t, places: make(map[Key]string), settled: make(map[Key]int), held: make(map[Key]int)}
+	create := func(account store.ID, models string, questions, repetitions, jobs int) {
+		run := s.orderOf(account, models, questions, repetitions)
+		for o := range int32(jobs) {
+			w.places[Key{account, run, o + 1}] = placeOf(models, questions, repetitions, o+1)
 		}
 	}
-	create(a, []string{"m1", "m3", "m2"}, 15, 2)
-	create(b, []string{"m2"}, 3, 1)
-	create(a, []string{"m1"}, 8, 5)
+	a := s.account()
+	create(a, "m1 m3 m2", 15, 2, 90)
+	create(s.account(), "m2", 3, 1, 3)
+	create(a, "m1", 8, 5, 40)
 	for range 6 {
-		account := s.account(t)
-		create(account, []string{"m1"}, 4, 1)
-		create(account, []string{"m1"}, 4, 1)
+		account := s.account()
+		create(account, "m1", 4, 1, 4)
+		create(account, "m1", 4, 1, 4)
 	}
-	var mu sync.Mutex
-	completed := make(map[jobs.Key]int)
-	held := make(map[jobs.Key]int) // the highest attempt handed out
-	var left atomic.Int64
-	left.Store(int64(len(places)))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	processes := []*Dispatcher{s.process(nil).d, s.process(nil).d}
 	var wg sync.WaitGroup
 	for n := range 8 {
-		d := processes[n%2]
 		r := rand.New(rand.NewPCG(uint64(n), 7))
 		wg.Go(func() {
-			for left.Load() > 0 && ctx.Err() == nil {
-				got, err := d.Claim(ctx, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1 + r.IntN(30), Lease: time.Minute, Wait: time.Second})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				var settlements []jobs.Settlement
-				mu.Lock()
-				for _, j := range got {
-					if j.Attempt <= held[j.Key] {
-						t.Errorf("attempt %d of %s was handed out after attempt %d", j.Attempt, j.Key, held[j.Key])
-					}
-					held[j.Key] = j.Attempt
-					if got, want := place(j), places[j.Key]; got != want {
-						t.Errorf("attempt %d of %s asks %s, want %s", j.Attempt, j.Key, got, want)
-					}
-					done := settlement(j, jobs.Completed)
-					switch r.IntN(10) {
-					case 0, 1:
-						done = settlement(j, jobs.Released)
-					case 2:
-						done = settlement(j, jobs.Failed)
-					case 3:
-						continue // forgotten
-					case 4:
-						if j.Attempt == 1 {
-							done = settlement(j, jobs.Retry)
-							done.After = 100 * time.Millisecond
-						}
-					}
-					settlements = append(settlements, done)
-				}
-				mu.Unlock()
-				if len(settlements) == 0 {
-					continue
-				}
-				first, err := d.Settle(ctx, jobs.Reporter{}, settlements)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if r.IntN(2) == 0 {
-					again, err := d.Settle(ctx, jobs.Reporter{}, settlements)
-					if diff := cmp.Diff(first, again); diff != "" || err != nil {
-						t.Errorf("repeated (%v): %s", err, diff)
-					}
-				}
-				mu.Lock()
-				for i, o := range settlements {
-					if (o.Outcome == jobs.Completed || o.Outcome == jobs.Failed) && first[i].State == jobs.Settled { // stale: the lease has ended
-						completed[o.Key]++
-						left.Add(-1)
-					}
-				}
-				mu.Unlock()
+			for w.left() > 0 && ctx.Err() == nil && w.work(ctx, processes[n%2], r) {
 			}
 		})
 	}
 	wg.Go(func() {
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
-		for left.Load() > 0 && ctx.Err() == nil {
+		for w.left() > 0 && ctx.Err() == nil {
 			<-tick.C
-			_, lost := s.pool.Exec(ctx, `UPDATE job_leases SET until = now(), tries = 0 WHERE state = 'held' AND until < now() + interval '59 s'
-				AND until > now()`) // forgotten jobs come back
+			_, lost := s.pool.Exec(ctx, `UPDATE job_leases SET until = now(), tries = 0
+				WHERE state = 'held' AND until < now() + interval '59 s' AND until > now()`) // forgotten jobs come back
 			_, swept := processes[0].Sweep(ctx)
-			violations, err := store.Verify(ctx, s.pool, jobs.Invariants())
+			violations, err := store.Verify(ctx, s.pool, Invariants())
 			for _, v := range violations {
 				t.Errorf("while jobs are worked: %s: %s", v.Invariant.Doc, v.Rows)
 			}
@@ -150,29 +65,138 @@ func TestEachJobOnce(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	equal(t, 0, left.Load(), "jobs are left")
-	for k, n := range completed {
-		if n != 1 {
-			t.Errorf("%s was settled %d times", k, n)
-		}
+	equal(t, 0, w.left(), "jobs are left")
+	for k, n := range w.settled {
+		equal(t, 1, n, "settlements of ", k)
 	}
-	for _, id := range ordered {
-		if r := s.run(t, id); !r.Finished || r.Completed+r.Failed != r.Total {
-			t.Errorf("run %+v", r)
-		}
-	}
+	equal(t, 0, s.count(`
+SELECT count(*) FROM measurement_runs WHERE finished_at IS NULL OR jobs_completed + jobs_failed < total_jobs`), "open runs")
 }
 
-// TestDatabaseTimeIsKnownFirst: a dispatcher knows the database's time before its first transaction.
-func TestDatabaseTimeIsKnownFirst(t *testing.T) {
-	t.Parallel()
-	s := newSiteAt(t, storetest.URL(t))
-	const ahead = 48 * time.Hour
-	d := jobs.New(jobs.Config{Pool: storetest.WithClockAhead(t, s.pool, ahead)})
-	for range 2 {
-		now, err := d.Now(t.Context())
-		if off := time.Until(now) - ahead; err != nil || off.Abs() > time.Minute {
-			t.Errorf("%v off, %v", off, err)
+// workers are the workers of TestEachJobOnce, with what they know of all jobs.
+type workers struct {
+	t       *testing.T
+	places  map[Key]string
+	mu      sync.Mutex
+	settled map[Key]int
+	held    map[Key]int // the highest attempt handed out
+}
+
+func (w *workers) left() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.places) - len(w.settled)
+}
+
+// work claims and settles some jobs. It returns false after an error.
+func (w *workers) work(ctx context.Context, d *Dispatcher, r *rand.Rand) bool {
+	got, err := d.Claim(ctx, request(ClaimRequest{Limit: 1 + r.IntN(30), Wait: time.Second}))
+	if err != nil {
+		w.t.Error(err)
+		return false
+	}
+	settlements := w.outcomes(got, r)
+	if len(settlements) == 0 {
+		return true
+	}
+	first, err := d.Settle(ctx, Reporter{}, settlements)
+	if err != nil {
+		w.t.Error(err)
+		return false
+	}
+	if r.IntN(2) == 0 {
+		again, err := d.Settle(ctx, Reporter{}, settlements)
+		if diff := cmp.Diff(first, again); diff != "" || err != nil {
+			w.t.Errorf("repeated (%v): %s", err, diff)
 		}
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, o := range settlements {
+		if (o.Outcome == Completed || o.Outcome == Failed) && first[i].State == Settled { // stale: the lease has ended
+			w.settled[o.Key]++
+		}
+	}
+	return true
+}
+
+// outcomes returns what becomes of claimed jobs. Some are forgotten.
+func (w *workers) outcomes(got []Job, r *rand.Rand) (settlements []Settlement) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, j := range got {
+		if j.Attempt <= w.held[j.Key] {
+			w.t.Errorf("attempt %d of %s was handed out after attempt %d", j.Attempt, j.Key, w.held[j.Key])
+		}
+		w.held[j.Key] = j.Attempt
+		equal(w.t, w.places[j.Key], place(j), "attempt ", j.Attempt, " of ", j.Key)
+		switch n := r.IntN(10); {
+		case n <= 1:
+			settlements = append(settlements, settlement(j, Released))
+		case n == 2:
+			settlements = append(settlements, settlement(j, Failed))
+		case n == 3: // forgotten
+		case n == 4 && j.Attempt == 1:
+			settlements = append(settlements, after(100*time.Millisecond, j, Retry))
+		default:
+			settlements = append(settlements, settlement(j, Completed))
+		}
+	}
+	return settlements
+}
+
+// TestLimitHoldsOverTwoProcesses: over two processes, no more jobs are claimed than a limit allows, and all that it
+// allows.
+func TestLimitHoldsOverTwoProcesses(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	other := s.on(s.dispatcher(Config{Pool: s.open(t, ""), Timeout: 20 * time.Second}))
+	for range 3 {
+		s.orderOf(s.account(), "m1 m2", 100, 1)
+	}
+	// all claims as many jobs as there are, from everywhere at once, and counts them by provider.
+	all := func() (got []Job, of map[string]int) {
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for n := range 8 {
+			wg.Go(func() {
+				for {
+					some := []*site{s, other}[n%2].claim(7)
+					if len(some) == 0 {
+						return
+					}
+					mu.Lock()
+					got = append(got, some...)
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		of = make(map[string]int)
+		for _, j := range got {
+			of[j.Provider]++
+		}
+		return got, of
+	}
+	s.limit("p1", nil, new(40))
+	s.limit("p2", nil, new(0))
+	first, of := all()
+	equal(t, map[string]int{"p1": 40}, of, "in flight")
+	s.settle(Completed, first[:15]...)
+	other.settle(Released, first[15:20]...)
+	_, of = all()
+	equal(t, map[string]int{"p1": 20}, of, "in flight after 20 were settled")
+
+	s.exec(`DELETE FROM provider_minutes`) // the claims before count for no limit
+	s.limit("p1", new(0), nil)
+	s.limit("p2", new(33), nil)
+	const minute = `SELECT extract(minute FROM now())::integer`
+	began := s.count(minute)
+	claimed, of := all()
+	if s.count(minute) == began {
+		equal(t, map[string]int{"p2": 33}, of, "per minute")
+	}
+	s.limit("p2", nil, nil)
+	rest, _ := all()
+	equal(t, 300, len(claimed)+len(rest), "jobs of p2")
 }

@@ -1,76 +1,70 @@
-package jobs_test
+package jobs
 
 import (
 	"context"
 	"fmt"
-	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/storetest"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// TestSmallAccountIsServedSoon: 6 jobs of one account come within two claims of 10 while 100,000 of another wait, and turns go on
-// across claims of 1.
-func TestSmallAccountIsServedSoon(t *testing.T) {
-	t.Parallel()
-	s, d := start(t)
-	large, small := s.account(t), s.account(t)
-	for range 5 {
-		s.createRun(t, large, []string{"m1", "m2"}, 100, 100) // 20,000 jobs
+// served claims jobs, and returns how many are of each account and provider, such as "a p1: 2".
+func (s *site) served(names map[store.ID]string, limit int, providers ...string) map[string]int {
+	s.t.Helper()
+	served := make(map[string]int)
+	for _, j := range s.claim(limit, providers...) {
+		served[names[j.Key.Account]+" "+j.Provider]++
 	}
-	claim(t, d, 100)
-	s.createRun(t, small, []string{"m1"}, 6, 1)
-	got := append(claim(t, d, 10), claim(t, d, 10)...)
-	equal(t, 20, len(got), "jobs of two claims")
-	equal(t, 6, countOf(small, got), "of them of the small run")
-	s.createRun(t, small, []string{"m2"}, 6, 1)
-	wantTurns(t, d, small)
-}
-
-// countOf returns how many jobs are of an account.
-func countOf(account store.ID, all []jobs.Job) (n int) {
-	for _, j := range all {
-		if j.Key.Account == account {
-			n++
-		}
-	}
-	return n
+	return served
 }
 
 // wantTurns claims one job at a time, and fails the test unless each second one is of an account.
-func wantTurns(t *testing.T, d *jobs.Dispatcher, account store.ID) {
-	t.Helper()
+func (s *site) wantTurns(account store.ID) {
+	s.t.Helper()
 	var of []bool
 	for range 8 {
-		of = append(of, claim(t, d, 1)[0].Key.Account == account)
+		of = append(of, s.claim(1)[0].Key.Account == account)
 	}
-	equal(t, []bool{false, true, false, true, false, true, false, true}, of, "turns of claims of 1")
+	equal(s.t, []bool{false, true, false, true, false, true, false, true}, of, "turns of claims of 1")
 }
 
-// TestLoneAccountWritesOneTurn: a claim of an account that is alone writes its turn at the provider that served it only, and an account
-// that arrives later is served in turn.
+// TestSmallAccountIsServedSoon: 6 jobs of one account come within two claims of 10 while 100,000 of another wait, and
+// turns go on across claims of 1.
+func TestSmallAccountIsServedSoon(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	large, small := s.account(), s.account()
+	names := map[store.ID]string{large: "large", small: "small"}
+	for range 5 {
+		s.orderOf(large, "m1 m2", 100, 100) // 20,000 jobs
+	}
+	s.claim(100)
+	s.orderOf(small, "m1", 6, 1)
+	equal(t, 6, s.served(names, 10)["small p1"]+s.served(names, 10)["small p1"], "of 20 jobs of the small run")
+	s.orderOf(small, "m2", 6, 1)
+	s.wantTurns(small)
+}
+
+// TestLoneAccountWritesOneTurn: a claim of an account that is alone writes its turn at the provider that served it only,
+// and an account that arrives later is served in turn.
 func TestLoneAccountWritesOneTurn(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	first := s.account(t)
-	s.createRun(t, first, []string{"m1", "m2"}, 100, 1)
-	claim(t, d, 2)
-	rows := func() int {
-		return s.count(t, `SELECT count(DISTINCT xmin::text) FROM job_turns WHERE account_id = $1`, first)
-	}
+	s := newSite(t)
+	s.orderOf(s.account(), "m1 m2", 100, 1)
+	s.claim(2)
 	for range 3 {
-		claim(t, d, 2)
-		equal(t, 2, rows(), "transactions that wrote turns of the account")
+		s.claim(2)
+		equal(t, 2, s.count(`SELECT count(DISTINCT xmin::text) FROM job_turns`), "transactions that wrote turns")
 	}
-	second := s.account(t)
-	s.createRun(t, second, []string{"m1"}, 100, 1)
-	wantTurns(t, d, second)
+	second := s.account()
+	s.orderOf(second, "m1", 100, 1)
+	s.wantTurns(second)
 }
 
 // TestClosedProvider: while the jobs of a provider cannot be claimed, those of another provider are handed out as if
@@ -78,49 +72,33 @@ func TestLoneAccountWritesOneTurn(t *testing.T) {
 // list both.
 func TestClosedProvider(t *testing.T) {
 	t.Parallel()
-	limit := func(perMinute, inFlight *int) func(t *testing.T, s *site, a *jobs.ProviderAdmin) {
-		return func(t *testing.T, s *site, _ *jobs.ProviderAdmin) { s.setLimits(t, "p1", perMinute, inFlight) }
-	}
-	for _, test := range []struct {
-		name        string
-		close, open func(t *testing.T, s *site, a *jobs.ProviderAdmin)
-	}{
-		{"paused", func(t *testing.T, _ *site, a *jobs.ProviderAdmin) { must(t, a.Pause(t.Context(), "p1", "test")) },
-			func(t *testing.T, _ *site, a *jobs.ProviderAdmin) { must(t, a.Resume(t.Context(), "p1", "test")) }},
-		{"throttled", func(t *testing.T, s *site, _ *jobs.ProviderAdmin) {
-			s.exec(t, `INSERT INTO provider_throttles (provider_code, until) VALUES ('p1', now() + interval '1 hour')`)
-		}, func(t *testing.T, s *site, _ *jobs.ProviderAdmin) { s.pass(t, time.Hour) }},
-		{"unmet", func(t *testing.T, s *site, _ *jobs.ProviderAdmin) {
-			s.exec(t, `UPDATE provider_dependencies SET met = false WHERE provider_code = 'p1' AND dependency = 'legal_approval'`)
-		}, func(t *testing.T, s *site, _ *jobs.ProviderAdmin) {
-			s.exec(t, `UPDATE provider_dependencies SET met = true`)
-		}},
-		{"no claims in this minute", limit(new(0), nil), limit(nil, nil)},
-		{"no leases", limit(nil, new(0)), limit(nil, nil)},
+	for name, test := range map[string]struct{ close, open func(s *site) }{
+		"paused": {func(s *site) { must(s.t, s.admin().Pause(s.t.Context(), "p1", "test")) },
+			func(s *site) { must(s.t, s.admin().Resume(s.t.Context(), "p1", "test")) }},
+		"throttled": {func(s *site) {
+			s.exec(`INSERT INTO provider_throttles (provider_code, until) VALUES ('p1', now() + interval '1 hour')`)
+		}, func(s *site) { s.pass(time.Hour) }},
+		"unmet": {func(s *site) {
+			s.exec(`UPDATE provider_dependencies SET met = dependency <> 'legal_approval' WHERE provider_code = 'p1'`)
+		}, func(s *site) { s.exec(`UPDATE provider_dependencies SET met = true`) }},
+		"no claims in this minute": {func(s *site) { s.limit("p1", new(0), nil) }, func(s *site) { s.limit("p1", nil, nil) }},
+		"no leases":                {func(s *site) { s.limit("p1", nil, new(0)) }, func(s *site) { s.limit("p1", nil, nil) }},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
-			d, admin := s.dispatcher(t), &jobs.ProviderAdmin{Pool: s.pool, Actor: "test"}
-			test.close(t, s, admin)
-			large, small := s.account(t), s.account(t)
+			test.close(s)
+			large, small := s.account(), s.account()
+			names := map[store.ID]string{large: "large", small: "small"}
 			for range 50 { // older jobs of p1 than a claim reads
-				s.createRun(t, large, []string{"m1"}, 100, 20)
+				s.orderOf(large, "m1", 100, 20)
 			}
-			s.createRun(t, large, []string{"m1", "m2"}, 100, 20)
-			s.createRun(t, small, []string{"m1", "m2"}, 6, 1)
+			s.orderOf(large, "m1 m2", 100, 20)
+			s.orderOf(small, "m1 m2", 6, 1)
 			for _, providers := range [][]string{nil, {"p1", "p2"}} {
-				got := make(map[string]int)
-				for _, j := range claim(t, d, 6, providers...) {
-					got[fmt.Sprintf("small=%t %s", j.Key.Account == small, j.Provider)]++
-				}
-				equal(t, map[string]int{"small=true p2": 3, "small=false p2": 3}, got, "claimed of ", providers)
+				equal(t, map[string]int{"small p2": 3, "large p2": 3}, s.served(names, 6, providers...), "claimed of ", providers)
 			}
-			test.open(t, s, admin)
-			got := make(map[string]int)
-			for _, j := range claim(t, d, 12) {
-				got[fmt.Sprintf("small=%t", j.Key.Account == small)]++
-			}
-			equal(t, map[string]int{"small=true": 6, "small=false": 6}, got, "when it is open again")
+			test.open(s)
+			equal(t, map[string]int{"small p1": 6, "large p1": 3, "large p2": 3}, s.served(names, 12), "when it is open again")
 		})
 	}
 }
@@ -129,30 +107,27 @@ func TestClosedProvider(t *testing.T) {
 // read few accounts of each provider and one account has jobs at more of them.
 func TestTurnsOfListedProviders(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	both, first, second := s.account(t), s.account(t), s.account(t)
-	s.createRun(t, both, []string{"m1", "m2"}, 20, 1)
-	s.createRun(t, first, []string{"m1"}, 20, 1)
-	s.createRun(t, second, []string{"m2"}, 20, 1)
+	s := newSite(t)
 	served := make(map[store.ID]int)
+	both := s.account()
+	s.orderOf(both, "m1 m2", 20, 1)
+	s.orderOf(s.account(), "m1", 20, 1)
+	s.orderOf(s.account(), "m2", 20, 1)
 	ofBoth := make(map[string]int)
-	for range 10 {
-		round := make(map[store.ID]bool)
+	for round := range 10 {
 		for range 3 {
-			j := claim(t, d, 1, "p1", "p2")[0]
+			j := s.claim(1, "p1", "p2")[0]
 			served[j.Key.Account]++
-			round[j.Key.Account] = true
 			if j.Key.Account == both {
 				ofBoth[j.Provider]++
 			}
 		}
-		if len(round) != 3 {
-			t.Fatalf("three claims served %d of 3 accounts; so far %v", len(round), served)
+		for _, n := range served {
+			equal(t, round+1, n, "jobs of an account")
 		}
+		equal(t, 3, len(served), "accounts")
 	}
-	if ofBoth["p1"] < 3 || ofBoth["p2"] < 3 {
-		t.Errorf("of the account with jobs at both providers, these were served: %v", ofBoth)
-	}
+	equal(t, map[string]int{"p1": 5, "p2": 5}, ofBoth, "of the account with jobs at both providers")
 }
 
 // TestTurnsWithoutJobs: an account whose jobs were all handed out or canceled takes no place in a claim from an account
@@ -160,27 +135,23 @@ func TestTurnsOfListedProviders(t *testing.T) {
 func TestTurnsWithoutJobs(t *testing.T) {
 	t.Parallel()
 	for _, providers := range [][]string{nil, {"p1"}} {
-		t.Run(fmt.Sprint(providers), func(t *testing.T) {
-			s, d := start(t)
-			served, canceled, last := s.account(t), s.account(t), s.account(t)
-			want := func(account store.ID) {
-				t.Helper()
-				if got := claim(t, d, 1, providers...); len(got) != 1 || got[0].Key.Account != account {
-					t.Errorf("claimed %+v, want a job of %s", got, account)
-				}
+		s := newSite(t)
+		want := func(run store.ID) {
+			t.Helper()
+			if got := s.claim(1, providers...); len(got) != 1 || got[0].Key.Run != run {
+				t.Errorf("claimed %+v, want a job of %s", got, run)
 			}
-			s.createRun(t, served, []string{"m1"}, 1, 1)
-			want(served)
-			run := s.createRun(t, canceled, []string{"m1"}, 2, 1)
-			want(canceled)
-			s.cancel(t, run)
-			s.createRun(t, last, []string{"m1"}, 3, 1)
-			for range 3 {
-				want(last)
-			}
-			equal(t, 0, len(claim(t, d, 1, providers...)), "jobs without an account")
-			equal(t, 0, s.count(t, `SELECT count(*) FROM job_turns`), "turns of accounts without jobs are left")
-		})
+		}
+		want(s.order(1))
+		canceled := s.order(2)
+		want(canceled)
+		s.cancel(canceled)
+		last := s.order(3)
+		for range 3 {
+			want(last)
+		}
+		equal(t, 0, len(s.claim(1, providers...)), "jobs without an account")
+		equal(t, 0, s.rows("job_turns"), "turns of accounts without jobs are left")
 	}
 }
 
@@ -188,18 +159,18 @@ func TestTurnsWithoutJobs(t *testing.T) {
 // are more. Its oldest runs come first.
 func TestTurnOfAccountWithMoreSpans(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
-	account := s.account(t)
+	s := newSite(t)
+	s.order(1)
+	account := s.account()
 	var created []store.ID
 	for range 40 {
-		created = append(created, s.createRun(t, account, []string{"m1"}, 1, 1))
+		created = append(created, s.orderOf(account, "m1", 1, 1))
 	}
 	for _, what := range []string{"queued", "given back"} {
-		var all []jobs.Job
+		var all []Job
 		var order []store.ID
 		for len(all) < 41 {
-			got := claim(t, d, 20)
+			got := s.claim(20)
 			if len(got) == 0 {
 				t.Fatalf("a claim got nothing, although %d jobs wait", 41-len(all))
 			}
@@ -211,10 +182,10 @@ func TestTurnOfAccountWithMoreSpans(t *testing.T) {
 		}
 		equal(t, created, order, "order of the runs whose jobs were ", what)
 		if what == "queued" {
-			settle(t, d, jobs.Released, all...)
+			s.settle(Released, all...)
 		}
 	}
-	equal(t, 0, s.count(t, `SELECT count(*) FROM job_turns`), "turns of accounts without jobs are left")
+	equal(t, 0, s.rows("job_turns"), "turns of accounts without jobs are left")
 }
 
 // A counter counts batches, and their statements that waited for a lock in vain.
@@ -237,42 +208,60 @@ func (c *counter) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBat
 // TestManyTurnsWithoutJobs: the turns of many accounts whose runs were canceled cost a small claim few round trips.
 func TestManyTurnsWithoutJobs(t *testing.T) {
 	t.Parallel()
-	s := newSiteAt(t, storetest.URL(t))
-	const accounts = 60
+	s := newSite(t)
 	var canceled []store.ID
-	for range accounts {
-		canceled = append(canceled, s.createRun(t, s.account(t), []string{"m1"}, 2, 1))
+	for range 60 {
+		canceled = append(canceled, s.order(2))
 	}
-	d := s.dispatcher(t)
-	claim(t, d, 1)
-	for _, id := range canceled {
-		s.cancel(t, id)
+	s.claim(1)
+	for _, run := range canceled {
+		s.cancel(run)
 	}
-	account := s.account(t)
-	s.createRun(t, account, []string{"m1"}, 1, 1)
-
+	last := s.order(1)
 	tracer := &counter{}
-	d = jobs.New(jobs.Config{Pool: storetest.WithTracer(t, s.pool, tracer), Timeout: 20 * time.Second, MaxWaiting: 1000, Log: slog.New(slog.DiscardHandler)})
-	if got := claim(t, d, 1); len(got) != 1 || got[0].Key.Account != account {
-		t.Errorf("claimed %+v, want a job of %s", got, account)
+	d := s.dispatcher(Config{Pool: storetest.WithTracer(t, s.pool, tracer)})
+	if got := s.on(d).claim(1); len(got) != 1 || got[0].Key.Run != last {
+		t.Errorf("claimed %+v, want a job of %s", got, last)
 	}
 	if n := tracer.batches.Load(); n > 12 {
 		t.Errorf("%d batches of statements", n)
 	}
-	s.check(t)
 }
 
 // TestTurnAtNewProvider: an account that is next stays next when a run of it brings jobs of another provider.
 func TestTurnAtNewProvider(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	for range 2 {
-		s.createRun(t, s.account(t), []string{"m1"}, 10, 1)
+	s := newSite(t)
+	s.order(10)
+	s.order(10)
+	s.claim(2)
+	served := s.claim(1)[0].Key.Account
+	next := value[store.ID](s, `SELECT id FROM accounts WHERE id <> $1`, served)
+	s.orderOf(next, "m2", 1, 1)
+	equal(t, map[string]int{"next p1": 1, "next p2": 1, "served p1": 1},
+		s.served(map[store.ID]string{next: "next", served: "served"}, 3))
+}
+
+// TestFewSpans: a claim gets only the spans of fresh jobs that it may need. An account keeps its turn until its last
+// job is handed out.
+func TestFewSpans(t *testing.T) {
+	t.Parallel()
+	notOnCitus(t, "about the rows that PostgreSQL returns: on a cluster the statement has another form")
+	s := newSite(t)
+	account := s.account()
+	for range 5 {
+		s.orderOf(account, "m1", 10, 1)
 	}
-	claim(t, d, 2)
-	served := claim(t, d, 1)[0].Key.Account
-	var next store.ID
-	must(t, s.pool.QueryRow(t.Context(), `SELECT id FROM accounts WHERE id <> $1`, served).Scan(&next))
-	s.createRun(t, next, []string{"m2"}, 1, 1)
-	equal(t, 2, countOf(next, claim(t, d, 3)), "of 3 jobs of the account that was next")
+	s.sweep() // queues them
+	var spans []string
+	for _, jobs := range []int{1, 9, 10, 11, 20, 49, 100} {
+		n := s.count(`SELECT count(*) FROM (`+readSupply+`) s WHERE s.fresh`, nil, jobs)
+		spans = append(spans, fmt.Sprintf("%d of %d", n, jobs))
+	}
+	equal(t, "1 of 1, 1 of 9, 2 of 10, 2 of 11, 3 of 20, 5 of 49, 5 of 100", strings.Join(spans, ", "))
+	for left := 50; left > 0; left -= 10 {
+		equal(t, 1, s.rows("job_turns"), "turns with ", left, " jobs left")
+		equal(t, 10, len(s.claim(10)), "jobs with ", left, " left")
+	}
+	equal(t, 0, s.rows("job_turns"), "turns at the end")
 }

@@ -1,53 +1,80 @@
-package jobs_test
+package jobs
 
 import (
+	"crypto/md5"
+	"slices"
 	"testing"
 	"time"
 
-	"aiv/runs/jobs"
+	"aiv/runs"
 	"aiv/store"
 	"aiv/store/storetest"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// TestClaimReadsFewPages: the pages that a claim reads depend neither on how many accounts, runs and jobs wait, nor on how many
-// leases are held or jobs are done. A purge reads only runs that may have old answers.
+// md5ID returns the id that SQL makes by md5(text)::uuid.
+func md5ID(text string) store.ID { return md5.Sum([]byte(text)) }
+
+// The statements whose cost must not depend on how many jobs, runs and accounts there are, with arguments that fit
+// them: of hot sessions, and of the plain sessions of a purge.
+var (
+	flatStatements = map[string][]any{
+		readSupply:    {[]string{"p1"}, 10},
+		claimable:     {nil},
+		expiredLeases: nil,
+		overdueLeases: nil,
+		// Reads of a run.
+		`SELECT ` + runs.RunningJobs("r.account_id") + ` FROM (
+  SELECT md5($1)::uuid AS account_id, md5($2)::uuid AS id, 'running' AS status, 2000 AS total_jobs, 0 AS jobs_returned,
+    0 AS jobs_completed, 0 AS jobs_failed) r`: {"a1", "r1"},
+	}
+	purgeStatements = map[string][]any{
+		answeredRuns:  {time.Now().Add(-MinAnswersKept), time.Time{}, store.ID{}, store.ID{}, 10},
+		deleteAnswers: {md5ID("a1"), md5ID("f1"), 1, 2000, time.Now().Add(-MinAnswersKept)},
+	}
+)
+
+// fill inserts rows for so many accounts: a turn at both providers, and of each run two rows of the queue, a held and a
+// waiting lease, a result, and rows of old and new runs that are final.
+func (s *site) fill(accounts, runs int) {
+	s.t.Helper()
+	const ofEach = `FROM (SELECT md5('a' || a)::uuid AS account FROM generate_series(1, $1::integer) a) accounts,
+  generate_series(1, $2::integer) r `
+	s.exec(`
+INSERT INTO job_turns (account_id, provider_code, turn)
+SELECT md5('a' || a)::uuid, 'p' || p, a FROM generate_series(1, $1::integer) a, generate_series(1, 2) p`, accounts)
+	for _, insert := range []string{`
+INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
+SELECT account, md5('r' || r)::uuid, p, 'p' || p, now(), 1, 1000 ` + ofEach + `, generate_series(1, 2) p`, `
+INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries,
+  until, started_at, worker_id)
+SELECT account, md5('l' || r)::uuid, 1, 1, 'p1', now(), state, 1, 0, now() + interval '1 h', now(), md5('')::uuid
+` + ofEach + `, unnest('{held,waiting}'::text[]) state ON CONFLICT DO NOTHING`, `
+INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
+SELECT account, md5('f' || r)::uuid, 1, 1, true, now(), now(), 'kept' ` + ofEach, `
+INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids,
+  question_ids, repetitions, locale, country, language, total_jobs, started_at, finished_at, answers_deleted)
+SELECT account, md5('f' || r || age)::uuid, md5('')::uuid, 'failed', 'grounded', 'AIVM-1.0', '{m1}', '{q1}', 1,
+  'it-IT', 'IT', 'it', 1, now() - age, now() - age, age > interval '1 day'
+` + ofEach + `, unnest('{1 h,30 days}'::interval[]) age WHERE r <= $2 / 10`} {
+		s.exec(insert, accounts, runs)
+	}
+}
+
+// TestClaimReadsFewPages: the pages that a claim reads depend neither on how many accounts, runs and jobs wait, nor on
+// how many leases are held or jobs are done. A purge reads only runs that may have old answers.
 func TestClaimReadsFewPages(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "about the plans of PostgreSQL: on a cluster a claim reads the turns of all accounts, see store/SCALING.md")
-	small, large := newSiteAt(t, storetest.URL(t)), newSiteAt(t, storetest.URL(t))
-	fill := func(s *site, accounts, runs int) {
-		s.exec(t, `
-INSERT INTO job_turns (account_id, provider_code, turn)
-  SELECT md5('a' || a)::uuid, 'p' || p, a FROM generate_series(1, $1::integer) a, generate_series(1, 2) p`, accounts)
-		s.exec(t, `
-INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
-  SELECT md5('a' || a)::uuid, md5('r' || r)::uuid, p, 'p' || p, now(), 1, 1000
-  FROM generate_series(1, $1::integer) a, generate_series(1, $2::integer) r, generate_series(1, 2) p`, accounts, runs)
-		s.exec(t, `
-INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until, started_at, worker_id)
-  SELECT md5('a' || a)::uuid, md5('l' || r)::uuid, 1, 1, 'p1', now(), state, 1, 0, now() + interval '1 h', now(), md5('')::uuid
-  FROM generate_series(1, $1::integer) a, generate_series(1, $2::integer) r, unnest('{held,waiting}'::text[]) state
-  ON CONFLICT DO NOTHING`, accounts, runs)
-		s.exec(t, `
-INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
-  SELECT md5('a' || a)::uuid, md5('f' || r)::uuid, 1, 1, true, now(), now(), 'kept'
-  FROM generate_series(1, $1::integer) a, generate_series(1, $2::integer) r`, accounts, runs)
-		s.exec(t, `
-INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
-    locale, country, language, total_jobs, started_at, finished_at, answers_deleted)
-  SELECT md5('a' || a)::uuid, md5('f' || r || age)::uuid, md5('')::uuid, 'failed', 'grounded', 'AIVM-1.0', '{m1}', '{q1}', 1,
-    'it-IT', 'IT', 'it', 1, now() - age, now() - age, age > interval '1 day'
-  FROM generate_series(1, $1::integer) a, generate_series(1, $2::integer / 10) r, unnest('{1 h,30 days}'::interval[]) age`, accounts, runs)
-	}
+	small, large := ownSite(t), ownSite(t)
 	early := storetest.NewSession(t, large.pool)
 	storetest.VacuumEmpty(t, large.pool, "job_arrivals", "job_queue", "job_turns", "job_leases", "job_results", "measurement_runs")
-	for sql := range jobs.FlatStatements {
+	for sql := range flatStatements {
 		early.Plan(t, sql)
 	}
-	fill(small, 12, 12)
-	fill(large, 100, 30)
+	small.fill(12, 12)
+	large.fill(100, 30)
 	background := func(s *site) *pgxpool.Pool {
 		pool, err := store.OpenPlain(t.Context(), s.pool, 1)
 		must(t, err)
@@ -58,9 +85,9 @@ INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement
 		statements   map[string][]any
 		small, large *storetest.Session
 	}{
-		{jobs.FlatStatements, storetest.NewSession(t, small.pool), storetest.NewSession(t, large.pool)},
-		{jobs.FlatStatements, storetest.NewSession(t, small.pool), early},
-		{jobs.PurgeStatements, storetest.NewSession(t, background(small)), storetest.NewSession(t, background(large))},
+		{flatStatements, storetest.NewSession(t, small.pool), storetest.NewSession(t, large.pool)},
+		{flatStatements, storetest.NewSession(t, small.pool), early},
+		{purgeStatements, storetest.NewSession(t, background(small)), storetest.NewSession(t, background(large))},
 	} {
 		for sql, args := range test.statements {
 			few, many := test.small.Explain(t, sql, args...), test.large.Explain(t, sql, args...)
@@ -77,99 +104,86 @@ INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement
 // entries of indexes, in all databases.
 func TestClaimsAreFlat(t *testing.T) {
 	notOnCitus(t, "about the pages that PostgreSQL reads: on a cluster a claim reads the turns of all accounts, see store/SCALING.md")
-	measure := func(what string, accounts, runs, questions, repetitions, done int) (pages, rows int) {
-		s := newSiteAt(t, storetest.URL(t))
-		pool, err := store.OpenHot(t.Context(), s.url+"&synchronous_commit=on", 1) // of which every statement is counted
-		must(t, err)
-		t.Cleanup(pool.Close)
-		d := jobs.New(jobs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 10})
-		var ids []store.ID
-		for range accounts {
-			ids = append(ids, s.account(t))
-		}
-		create := func(runs, questions, repetitions int) {
-			s.exec(t, `
-WITH run AS (
-  INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
-    locale, country, language, total_jobs)
-  SELECT a, gen_random_uuid(), a, 'grounded', 'AIVM-1.0', '{m1,m2}', ARRAY(SELECT 'q' || n FROM generate_series(1, $3::integer) n), $4::integer, 'it-IT', 'IT', 'it',
-    2 * $3::integer * $4::integer
-  FROM unnest($1::uuid[]) a, generate_series(1, $2::integer)
-  RETURNING account_id, id
-), arrival AS (`+jobs.EnqueueSQL+`) SELECT count(*) FROM run`, ids, runs, questions, repetitions)
-			for s.count(t, `SELECT count(*) FROM job_arrivals`) > 0 {
-				sweep(t, d)
-			}
-		}
-		work := func(limit, times int) {
-			for range times {
-				got := claim(t, d, limit)
-				if len(got) != limit {
-					t.Fatalf("%s: %d jobs", what, len(got))
-				}
-				settle(t, d, jobs.Completed, got...)
-			}
-		}
-		// The session keeps the plans that it makes while next to nothing waits.
-		create(1, 1, 1)
-		work(1, 1)
-		storetest.VacuumEmpty(t, s.pool, "job_arrivals", "job_queue", "job_turns", "job_leases", "job_results", "provider_minutes", "measurement_runs")
-		work(accounts*2-1, 1)
-		create(done, 1, 1)
-		work(120, accounts*2*done/120)
-		create(runs, questions, repetitions)
-		work(10, 1)
-		pagesBefore, rowsBefore := touched(t, pool)
-		work(10, 5)
-		pages, rows = touched(t, pool)
-		t.Logf("%s: %d pages and %d rows for 5 claims and settlements of 10 jobs", what, (pages - pagesBefore), (rows - rowsBefore))
-		return pages - pagesBefore, rows - rowsBefore
-	}
-	compare := func(what string, pages, rows, morePages, moreRows int) {
+	few := load{accounts: 12, runs: 12, questions: 1, repetitions: 1}.touches(t)
+	one := load{accounts: 1, runs: 40, questions: 1, repetitions: 1}.touches(t)
+	for _, test := range []struct {
+		what  string
+		less  cost
+		large load
+	}{
+		{"many wait", few, load{accounts: 100, runs: 10, questions: 100, repetitions: 20, done: 3}},
+		{"many are done", few, load{accounts: 12, runs: 12, questions: 1, repetitions: 1, done: 60}},
+		{"one account has many runs", one, load{accounts: 1, runs: 1000, questions: 1, repetitions: 1}},
+	} {
+		more := test.large.touches(t)
+		t.Logf("%s: %+v; where few wait, %+v", test.what, more, test.less)
 		// Indexes have more levels, and dead entries are skipped.
-		if morePages > 2*pages || moreRows > rows+rows/2 {
-			t.Errorf("%s: %d pages and %d rows; where few wait, %d and %d", what, morePages, moreRows, pages, rows)
+		if more.pages > 2*test.less.pages || more.rows > test.less.rows+test.less.rows/2 {
+			t.Errorf("%s: %+v; where few wait, %+v", test.what, more, test.less)
 		}
 	}
-	pages, rows := measure("few wait", 12, 12, 1, 1, 0)
-	p, r := measure("many wait", 100, 10, 100, 20, 3)
-	compare("many wait", pages, rows, p, r)
-	p, r = measure("many are done", 12, 12, 1, 1, 60)
-	compare("many are done", pages, rows, p, r)
-	pages, rows = measure("one account has few runs", 1, 40, 1, 1, 0)
-	p, r = measure("one account has many runs", 1, 1_000, 1, 1, 0)
-	compare("one account has many runs", pages, rows, p, r)
 }
 
-// TestFewSpans: a claim gets only the spans of fresh jobs that it may need. An account keeps its turn until its last
-// job is handed out.
-func TestFewSpans(t *testing.T) {
-	t.Parallel()
-	notOnCitus(t, "about the rows that PostgreSQL returns: on a cluster the statement has another form")
-	s, d := start(t)
-	a := s.account(t)
-	for range 5 {
-		s.createRun(t, a, []string{"m1"}, 10, 1)
+// A cost is how many pages and rows of tables and indexes were read.
+type cost struct{ pages, rows int }
+
+// A load is how many runs of each account wait or are done.
+type load struct{ accounts, runs, questions, repetitions, done int }
+
+// touches returns what 5 claims and settlements of 10 jobs cost.
+func (l load) touches(t *testing.T) cost {
+	t.Helper()
+	s := ownSite(t)
+	pool, err := store.OpenHot(t.Context(), s.url+"&synchronous_commit=on", 1) // of which every statement is counted
+	must(t, err)
+	t.Cleanup(pool.Close)
+	s.d = s.dispatcher(Config{Pool: pool})
+	var accounts []store.ID
+	for range l.accounts {
+		accounts = append(accounts, s.account())
 	}
-	sweep(t, d) // queues them
-	for wanted, want := range map[int]int{1: 1, 9: 1, 10: 2, 11: 2, 20: 3, 49: 5, 100: 5} {
-		if got, err := jobs.FreshSpans(t.Context(), s.pool, wanted); got != want || err != nil {
-			t.Errorf("for %d jobs, %d spans are returned (%v), want %d", wanted, got, err, want)
+	create := func(runs, questions, repetitions int) {
+		of := slices.Repeat(accounts, runs)
+		ids := make([]store.ID, len(of))
+		for i := range ids {
+			ids[i] = store.NewID()
+		}
+		s.exec(insertRuns, of, ids, []string{"m1", "m2"}, questions, repetitions)
+		for s.rows("job_arrivals") > 0 {
+			s.sweep()
 		}
 	}
-	for left := 50; left > 0; left -= 10 {
-		equal(t, 1, s.count(t, `SELECT count(*) FROM job_turns`), "turns with ", left, " jobs left")
-		equal(t, 10, len(claim(t, d, 10)), "jobs with ", left, " left")
+	work := func(limit, times int) {
+		for range times {
+			got := s.claim(limit)
+			if len(got) != limit {
+				t.Fatalf("%+v: %d jobs", l, len(got))
+			}
+			s.settle(Completed, got...)
+		}
 	}
-	equal(t, 0, s.count(t, `SELECT count(*) FROM job_turns`), "turns at the end")
+	// The session keeps the plans that it makes while next to nothing waits.
+	create(1, 1, 1)
+	work(1, 1)
+	storetest.VacuumEmpty(t, s.pool, "job_arrivals", "job_queue", "job_turns", "job_leases", "job_results",
+		"provider_minutes", "measurement_runs")
+	work(l.accounts*2-1, 1)
+	create(l.done, 1, 1)
+	work(120, l.accounts*2*l.done/120)
+	create(l.runs, l.questions, l.repetitions)
+	work(10, 1)
+	before := touched(t, pool)
+	work(10, 5)
+	touched := touched(t, pool)
+	return cost{touched.pages - before.pages, touched.rows - before.rows}
 }
 
-// touched returns how many pages and rows of tables and indexes were read so far, by the only connection of a pool.
-func touched(t *testing.T, pool *pgxpool.Pool) (pages, rows int) {
+// touched returns what was read so far by the only connection of a pool.
+func touched(t *testing.T, pool *pgxpool.Pool) (c cost) {
 	t.Helper()
 	must(t, ignore(pool.Exec(t.Context(), `SELECT pg_stat_force_next_flush()`)))
 	must(t, pool.QueryRow(t.Context(), `
 SELECT (SELECT sum(heap_blks_read + heap_blks_hit + COALESCE(idx_blks_read + idx_blks_hit, 0)) FROM pg_statio_user_tables)::bigint,
-  (SELECT sum(seq_tup_read + COALESCE(idx_tup_fetch, 0)) FROM pg_stat_user_tables)::bigint`).Scan(&pages, &rows))
-	return pages, rows
+  (SELECT sum(seq_tup_read + COALESCE(idx_tup_fetch, 0)) FROM pg_stat_user_tables)::bigint`).Scan(&c.pages, &c.rows))
+	return c
 }

@@ -1,85 +1,92 @@
-package jobs_test
+package jobs
 
 import (
+	"strings"
 	"testing"
 	"time"
 
-	"aiv/runs/jobs"
+	"aiv/store/storetest"
 )
 
 // TestRunOfJobs: a run's jobs are claimed in its order and settled; it is completed with the last of them.
 func TestRunOfJobs(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	a := s.account(t)
-	run := s.createRun(t, a, []string{"m1", "m2"}, 3, 2)
-
-	all := claim(t, d, 100)
+	s := newSite(t)
+	run := s.orderOf(s.account(), "m1 m3 m2", 2, 2)
+	all := append(s.claim(1, "p2"), s.claim(100)...) // a claim of the last model starts the run, too
 	var got []string
 	for _, j := range all {
 		got = append(got, j.Provider+" "+place(j))
 	}
-	equal(t, []string{"p1 m1 q1 1", "p1 m1 q1 2", "p1 m1 q2 1", "p1 m1 q2 2", "p1 m1 q3 1", "p1 m1 q3 2",
-		"p2 m2 q1 1", "p2 m2 q1 2", "p2 m2 q2 1", "p2 m2 q2 2", "p2 m2 q3 1", "p2 m2 q3 2"}, got, "claimed")
-	equal(t, runRow{Status: "running", Total: 12, Running: 12, Started: true}, s.run(t, run))
-	equal(t, 0, len(claim(t, d, 1)), "jobs were handed out twice")
-	s.check(t)
-	settle(t, d, jobs.Completed, all[3])
-	settle(t, d, jobs.Completed, all[5:]...)
-	s.check(t)
-	settle(t, d, jobs.Completed, all[:3]...)
-	settle(t, d, jobs.Completed, all[4])
-	s.check(t)
-	equal(t, runRow{Status: "completed", Total: 12, Completed: 12, Started: true, Finished: true}, s.run(t, run))
-	for _, table := range []string{"job_leases", "job_queue", "job_turns", "job_arrivals"} {
-		equal(t, 0, s.count(t, `SELECT count(*) FROM `+table), table)
+	equal(t, "p2 m2 q1 1, p1 m1 q1 1, p1 m1 q1 2, p1 m1 q2 1, p1 m1 q2 2, p2 m2 q1 2, p2 m2 q2 1, p2 m2 q2 2, "+
+		"p1 m3 q1 1, p1 m3 q1 2, p1 m3 q2 1, p1 m3 q2 2", strings.Join(got, ", "))
+	equal(t, "running: 12 of 12 jobs running, 0 completed, 0 failed, 0 canceled", s.state(run))
+	equal(t, 0, len(s.claim(1)), "jobs were handed out twice")
+	for _, part := range [][]Job{all[3:4], all[5:], all[:3], all[4:5]} {
+		s.check()
+		s.settle(Completed, part...)
 	}
+	equal(t, "completed: 0 of 12 jobs running, 12 completed, 0 failed, 0 canceled", s.state(run))
+	equal(t, 0, s.rows("job_leases", "job_queue", "job_turns", "job_arrivals"), "rows of waiting jobs")
 }
 
 // TestGivenBackTogether: jobs of several models of one provider that are given back together ask the same when they are
-// claimed again.
+// claimed again, and keep their tries and their start when other claims take a part of them.
 func TestGivenBackTogether(t *testing.T) {
 	t.Parallel()
-	const questions, repetitions = 2, 2
-	models := []string{"m1", "m3"}
-	for name, giveBack := range map[string]func(*site, *jobs.Dispatcher, []jobs.Job){
-		"released":  func(_ *site, d *jobs.Dispatcher, all []jobs.Job) { settle(t, d, jobs.Released, all...) },
-		"throttled": func(_ *site, d *jobs.Dispatcher, all []jobs.Job) { settle(t, d, jobs.Throttled, all...) },
-		"retried": func(_ *site, d *jobs.Dispatcher, all []jobs.Job) {
-			var retries []jobs.Settlement
+	for name, test := range map[string]struct {
+		giveBack    func(*site, []Job)
+		jobs, tries int
+	}{
+		"released":  {func(s *site, all []Job) { s.settle(Released, all...) }, 8, 0},
+		"throttled": {func(s *site, all []Job) { s.settle(Throttled, all...) }, 8, 0},
+		"retried": {func(s *site, all []Job) {
+			var retries []Settlement
 			for _, j := range all {
-				r := settlement(j, jobs.Retry)
-				r.After = time.Minute
-				retries = append(retries, r)
+				retries = append(retries, after(time.Minute, j, Retry))
 			}
-			settleAs(t, d, jobs.Reporter{}, retries...)
-		},
-		"some completed": func(_ *site, d *jobs.Dispatcher, all []jobs.Job) {
-			settle(t, d, jobs.Completed, all[0], all[7])
-			settle(t, d, jobs.Released, all[1:7]...)
-		},
-		"expired": func(s *site, d *jobs.Dispatcher, all []jobs.Job) {
-			settle(t, d, jobs.Completed, all[0])
-			s.pass(t, 2*time.Minute)
-			sweep(t, d)
-		},
+			s.report(Reporter{}, retries...)
+		}, 8, 1},
+		"some completed": {func(s *site, all []Job) {
+			s.settle(Completed, all[0], all[7])
+			s.settle(Released, all[1:7]...)
+		}, 6, 0},
+		"expired": {func(s *site, all []Job) {
+			s.settle(Completed, all[0])
+			s.pass(2 * time.Minute)
+			s.sweep()
+		}, 7, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, d := start(t)
-			s.createRun(t, s.account(t), models, questions, repetitions)
-			giveBack(s, d, claim(t, d, 8))
-			s.check(t)
-			s.pass(t, time.Hour)
-			again := claim(t, d, 8)
-			if len(again) < 6 {
-				t.Errorf("%d jobs were claimed again, want at least 6", len(again))
-			}
+			s := newSite(t)
+			s.orderOf(s.account(), "m1 m3", 2, 2)
+			test.giveBack(s, s.claim(8))
+			s.check()
+			s.pass(time.Hour)
+			again := append(s.claim(2), s.claim(8)...)
+			equal(t, test.jobs, len(again), "jobs were claimed again")
 			for _, j := range again {
-				if got, want := place(j), placeOf(models, questions, repetitions, j.Key.Ordinal); got != want {
-					t.Errorf("job %d asks %s, want %s", j.Key.Ordinal, got, want)
-				}
+				equal(t, placeOf("m1 m3", 2, 2, j.Key.Ordinal), place(j), "job ", j.Key.Ordinal)
 			}
+			equal(t, test.jobs, s.count(`
+SELECT sum(l.last_ordinal - l.ordinal + 1) FROM job_leases l
+JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id AND r.started_at = l.started_at
+WHERE l.state = 'held' AND l.attempt = 2 AND l.tries = $1`, test.tries), "jobs are held since the start of the run")
 		})
+	}
+}
+
+// TestDatabaseTimeIsKnownFirst: a dispatcher knows the database's time before its first transaction.
+func TestDatabaseTimeIsKnownFirst(t *testing.T) {
+	t.Parallel()
+	s := ownSite(t)
+	const ahead = 48 * time.Hour
+	d := New(Config{Pool: storetest.WithClockAhead(t, s.pool, ahead)})
+	for range 2 {
+		now, err := d.Now(t.Context())
+		if off := time.Until(now) - ahead; err != nil || off.Abs() > time.Minute {
+			t.Errorf("%v off, %v", off, err)
+		}
 	}
 }

@@ -1,19 +1,44 @@
-package jobs_test
+package jobs
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/runs"
-	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/storetest"
 )
+
+// whileWaiting starts f, calls then when it waits for another transaction, and waits for its end.
+func (s *site) whileWaiting(f, then func()) {
+	s.t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	storetest.UntilWaiting(s.t, s.pool, "transactionid")
+	then()
+	<-done
+}
+
+// lock locks runs from another session, until the function that it returns is called.
+func (s *site) lock(which string, args ...any) (unlock func()) {
+	s.t.Helper()
+	tx := s.begin(`SELECT FROM measurement_runs `+which+` FOR UPDATE`, args...)
+	return func() { must(s.t, tx.Rollback(s.t.Context())) }
+}
+
+// free returns how many rows of a table no transaction has locked.
+func (s *site) free(table string) int {
+	s.t.Helper()
+	return s.count(`WITH free AS (SELECT FROM ` + table + ` FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`)
+}
 
 // TestRunsAreLockedInOrder: a claim or a settlement that waits for the first of its runs has locked none of the others,
 // so that transactions with the same runs cannot deadlock.
@@ -22,33 +47,31 @@ func TestRunsAreLockedInOrder(t *testing.T) {
 	notOnCitus(t, "a cluster locks rows in any order, and ends deadlocks")
 	s := newSite(t)
 	var finished []store.ID
-	note := func(_ context.Context, _ store.Tx, f []runs.Run) error {
+	s.d = s.dispatcher(Config{LockWait: "1min", Finished: func(_ context.Context, _ store.Tx, f []runs.Run) error {
 		for i := range f {
 			finished = append(finished, f[i].ID)
 		}
 		return nil
-	}
-	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Minute, MaxWaiting: 10, LockWait: "1min", Finished: note})
-	account := s.account(t)
+	}})
+	account := s.account()
 	const n = 20
 	for range n {
-		s.createRun(t, account, []string{"m1"}, 1, 1)
+		s.orderOf(account, "m1", 1, 1)
 	}
 	whileFirstIsLocked := func(f func()) {
 		t.Helper()
-		unlock := s.lockRun(t, `ORDER BY account_id, id LIMIT 1`)
-		s.whileWaiting(t, f, func() {
-			equal(t, n-1, s.count(t, `WITH free AS (SELECT FROM measurement_runs FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`),
-				"runs that no transaction has locked")
+		unlock := s.lock(`ORDER BY account_id, id LIMIT 1`)
+		s.whileWaiting(f, func() {
+			equal(t, n-1, s.free("measurement_runs"), "runs that no transaction has locked")
 			unlock()
 		})
 	}
-	var claimed []jobs.Job
-	whileFirstIsLocked(func() { claimed = claim(t, d, n) })
-	equal(t, n, len(claimed), "jobs")
-	slices.Reverse(claimed)
-	whileFirstIsLocked(func() { settle(t, d, jobs.Completed, claimed...) })
-	settle(t, d, jobs.Completed, claimed...) // repeated: the runs finish once
+	var held []Job
+	whileFirstIsLocked(func() { held = s.claim(n) })
+	equal(t, n, len(held), "jobs")
+	slices.Reverse(held)
+	whileFirstIsLocked(func() { s.settle(Completed, held...) })
+	s.settle(Completed, held...) // repeated: the runs finish once
 	if len(finished) != n || !slices.IsSortedFunc(finished, store.ID.Compare) {
 		t.Errorf("the runs finished as %v, want each of %d once, in order", finished, n)
 	}
@@ -59,24 +82,21 @@ func TestRunsAreLockedInOrder(t *testing.T) {
 func TestClaimWhileRunIsLocked(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "about locks of one server")
-	s, d := start(t)
-	run := s.createRun(t, s.account(t), []string{"m1"}, 4, 1)
-	first := claim(t, d, 2)
-	unlock := s.lockRun(t, `WHERE id = $1`, run)
-	equal(t, 2, len(claim(t, d, 2)), "jobs")
+	s := newSite(t)
+	run := s.order(4)
+	first := s.claim(2)
+	unlock := s.lock(`WHERE id = $1`, run)
+	equal(t, 2, len(s.claim(2)), "fresh jobs")
 	unlock()
-	equal(t, 4, s.run(t, run).Running)
-	settle(t, d, jobs.Released, first...)
-	s.check(t)
+	s.settle(Released, first...)
 
-	unlock = s.lockRun(t, `WHERE id = $1`, run)
-	claimed := goClaim(t.Context(), d, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 2, Lease: time.Minute})
-	storetest.UntilWaiting(t, s.pool, "transactionid")
-	equal(t, 2, s.run(t, run).Running)
-	unlock()
-	if a := <-claimed; a.err != nil || len(a.jobs) != 2 {
-		t.Errorf("%d jobs, %v; want the 2 that were returned", len(a.jobs), a.err)
-	}
+	unlock = s.lock(`WHERE id = $1`, run)
+	var returned []Job
+	s.whileWaiting(func() { returned = s.claim(2) }, func() {
+		equal(t, "running: 2 of 4 jobs running, 0 completed, 0 failed, 0 canceled", s.state(run))
+		unlock()
+	})
+	equal(t, 2, len(returned), "returned jobs")
 }
 
 // TestQueueIsLockedInOrder: a claim or a cancellation that waits for the first of a run's rows of job_queue has locked
@@ -84,66 +104,44 @@ func TestClaimWhileRunIsLocked(t *testing.T) {
 func TestQueueIsLockedInOrder(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "a cluster locks rows in any order, and ends deadlocks")
-	s := newSiteAt(t, storetest.URL(t))
+	s := ownSite(t)
 	storetest.VacuumEmpty(t, s.pool, "job_queue") // by these statistics, any index is as good as another
-	d := s.dispatcher(t)
-	account := s.account(t)
-	run := s.createRun(t, account, []string{"m2", "m1"}, 4, 1) // the first model's provider is the second
-	claim(t, d, 1)
-	whileLocked := func(who, lock string, free int, f func()) {
-		t.Helper()
-		tx := begin(t, s.pool, lock+` FOR UPDATE`, account, run)
-		s.whileWaiting(t, f, func() {
-			equal(t, free, s.count(t, `WITH free AS (SELECT FROM job_queue FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`),
-				"rows that are not locked beside ", who)
+	account := s.account()
+	const theRun, firstRow = `SELECT FROM measurement_runs WHERE id = $1`,
+		`SELECT FROM job_queue WHERE run_id = $1 AND model_no = 1`
+	for _, test := range []struct {
+		name, lock string
+		claimed    int // jobs; the last of the run before are claimed first
+		free       int // rows that are not locked
+		do         func(run store.ID)
+	}{
+		{"a claim of a whole row and a part of the other", firstRow, 1, 1, func(store.ID) { s.settle(Completed, s.claim(5)...) }},
+		{"a cancellation", firstRow, 3, 1, s.cancel},
+		{"a cancellation that waits for its run", theRun, 1, 2, s.cancel},
+	} {
+		run := s.orderOf(account, "m2 m1", 4, 1) // the first model's provider is the second
+		s.claim(test.claimed)
+		tx := s.begin(test.lock+` FOR UPDATE`, run)
+		s.whileWaiting(func() { test.do(run) }, func() {
+			equal(t, test.free, s.free("job_queue"), "rows that are not locked beside ", test.name)
 			must(t, tx.Rollback(t.Context()))
 		})
 	}
-	const theRun, firstRow = `SELECT FROM measurement_runs WHERE account_id = $1 AND id = $2`,
-		`SELECT FROM job_queue WHERE account_id = $1 AND run_id = $2 AND model_no = 1`
-	whileLocked("a claim of a whole row and a part of the other", firstRow, 1, func() {
-		settle(t, d, jobs.Completed, claim(t, d, 5)...)
-	})
-	run = s.createRun(t, account, []string{"m2", "m1"}, 4, 1)
-	claim(t, d, 3) // the last of the first run, and one of this
-	whileLocked("a cancellation", firstRow, 1, func() { s.cancel(t, run) })
-	run = s.createRun(t, account, []string{"m2", "m1"}, 4, 1)
-	claim(t, d, 1)
-	whileLocked("a cancellation that waits for its run", theRun, 2, func() { s.cancel(t, run) })
-	s.check(t)
+	s.check()
 }
 
 // TestLeaseEndsWhileRunIsLocked: a settlement whose lease ends while it waits for the run is stale.
 func TestLeaseEndsWhileRunIsLocked(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "about locks of one server")
-	s, d := start(t)
-	run := s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
-	held := claim(t, d, 1)
-	unlock := s.lockRun(t, `WHERE id = $1`, run)
-	var states []string
-	s.whileWaiting(t, func() { states = settle(t, d, jobs.Completed, held...) }, func() {
-		s.exec(t, `UPDATE job_leases SET until = clock_timestamp()`)
+	s := newSite(t)
+	s.order(1)
+	held := s.claim(1)
+	unlock := s.lock("")
+	s.whileWaiting(func() { equal(t, "stale", s.settle(Completed, held...)) }, func() {
+		s.exec(`UPDATE job_leases SET until = clock_timestamp()`)
 		unlock()
 	})
-	equal(t, []string{jobs.Stale}, states)
-}
-
-// whileWaiting starts f, calls then when it waits for another transaction, and waits for its end.
-func (s *site) whileWaiting(t *testing.T, f, then func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() { defer close(done); f() }()
-	storetest.UntilWaiting(t, s.pool, "transactionid")
-	then()
-	<-done
-}
-
-// lockRun locks a run from another session, until the function that it returns is called.
-func (s *site) lockRun(t *testing.T, which string, args ...any) (unlock func()) {
-	t.Helper()
-	tx := begin(t, s.pool, `SELECT FROM measurement_runs `+which+` FOR UPDATE`, args...)
-	return func() { must(t, tx.Rollback(t.Context())) }
 }
 
 // TestSettleWhileAnotherRunIsLocked: a settlement does not wait for the run of an earlier one that another session has
@@ -152,30 +150,26 @@ func TestSettleWhileAnotherRunIsLocked(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "a cluster does not pass on the time that a transaction waits for locks")
 	s := newSite(t)
-	d := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000})
-	locked, other := s.createRun(t, s.account(t), []string{"m1"}, 1, 1), s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
-	held := claim(t, d, 2)
+	s.d = s.dispatcher(Config{})
+	locked, other := s.order(1), s.order(1)
+	held := s.claim(2)
 	if held[0].Key.Run != locked {
 		slices.Reverse(held)
 	}
-	unlock := s.lockRun(t, `WHERE id = $1`, locked)
+	unlock := s.lock(`WHERE id = $1`, locked)
 	var waiting sync.WaitGroup
-	settleLocked := func() {
-		if _, err := d.Settle(t.Context(), jobs.Reporter{}, []jobs.Settlement{settlement(held[0], jobs.Completed)}); err != nil {
-			t.Error("the job of the locked run:", err)
-		}
-	}
+	settleLocked := func() { equal(t, "settled", s.settle(Completed, held[0]), "the job of the locked run") }
 	waiting.Go(settleLocked)
 	storetest.UntilWaiting(t, s.pool, "transactionid")
 	for range 10 { // in one batch with the job of another run
 		waiting.Go(settleLocked)
 	}
-	storetest.Eventually(t, "10 settlements wait", func() bool { return d.ReportsWaiting() >= 10 })
-	equal(t, []string{jobs.Settled}, settle(t, d, jobs.Completed, held[1]), "the job of another run")
+	storetest.Eventually(t, "10 settlements wait", func() bool { return s.d.reports.Stats().Waiting >= 10 })
+	equal(t, "settled", s.settle(Completed, held[1]), "the job of another run")
 	unlock()
 	waiting.Wait()
 	for _, run := range []store.ID{locked, other} {
-		equal(t, "completed", s.run(t, run).Status)
+		equal(t, "completed: 0 of 1 jobs running, 1 completed, 0 failed, 0 canceled", s.state(run))
 	}
 }
 
@@ -184,29 +178,29 @@ func TestSweepWhileRunIsLocked(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "about locks of one server")
 	s := newSite(t)
-	d, patient := jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Minute, MaxWaiting: 10}), s.dispatcher(t)
-	account := s.account(t)
-	first := s.createRun(t, account, []string{"m1"}, 20, 1)
+	account := s.account()
+	first := s.orderOf(account, "m1", 20, 1)
 	for range 20 {
-		claim(t, d, 1) // as many leases as a step ends
+		s.claim(1) // as many leases as a step ends
 	}
-	s.createRun(t, account, []string{"m1"}, 1, 1)
-	claim(t, d, 1)
-	s.pass(t, time.Hour)
-	unlock := s.lockRun(t, `WHERE id = $1`, first)
-	if n, err := d.Sweep(t.Context()); err != nil || n != 1 {
-		t.Errorf("%d leases, %v; want the one of the other run", n, err)
-	}
+	s.orderOf(account, "m1", 1, 1)
+	s.claim(1)
+	s.pass(time.Hour)
+	unlock := s.lock(`WHERE id = $1`, first)
+	s.wantSwept(s.dispatcher(Config{}), 1, "the one of the other run")
 	// A sweep waits for a run that was locked each time.
-	var swept int
-	var err error
-	s.whileWaiting(t, func() { swept, err = patient.Sweep(t.Context()) }, func() {
-		s.exec(t, `UPDATE job_leases SET until = now() + interval '1 h' WHERE ordinal = 1`) // as a renewal that was faster
+	s.whileWaiting(func() { s.wantSwept(s.d, 19, "those of the run but the renewed one") }, func() {
+		s.exec(`UPDATE job_leases SET until = now() + interval '1 h' WHERE ordinal = 1`) // as a renewal that was faster
 		unlock()
 	})
-	if err != nil || swept != 19 {
-		t.Errorf("%d leases, %v; want those of the run but the renewed one", swept, err)
-	}
+}
+
+// wantSwept checks how many leases a sweep ends.
+func (s *site) wantSwept(d *Dispatcher, want int, what string) {
+	s.t.Helper()
+	n, err := d.Sweep(s.t.Context())
+	must(s.t, err)
+	equal(s.t, want, n, "leases: ", what)
 }
 
 // TestSweepWhileManyRunsAreLocked: a sweep does not wait for each of many locked runs, because it would end leases that
@@ -215,130 +209,125 @@ func TestSweepWhileManyRunsAreLocked(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "a cluster waits longer for a lock")
 	const locked = 20
-	s, d := start(t)
-	account := s.account(t)
+	s := newSite(t)
 	for range locked {
-		s.createRun(t, account, []string{"m1"}, 1, 1)
-		claim(t, d, 1)
+		s.order(1)
+		s.claim(1)
 	}
-	s.pass(t, time.Hour)
-	unlock := s.lockRun(t, `WHERE account_id = $1`, account)
+	s.pass(time.Hour)
+	unlock := s.lock("")
 	waits := &counter{}
-	d = jobs.New(jobs.Config{Pool: storetest.WithTracer(t, s.pool, waits), Timeout: time.Minute, MaxWaiting: 10})
-	if n, err := d.Sweep(t.Context()); err != nil || n != 0 {
-		t.Errorf("%d leases of locked runs, %v", n, err)
-	}
+	d := s.dispatcher(Config{Pool: storetest.WithTracer(t, s.pool, waits)})
+	s.wantSwept(d, 0, "of locked runs")
 	equal(t, 1, waits.timeouts.Load(), "locked runs for which the sweep waited")
 	unlock()
-	if n, err := d.Sweep(t.Context()); err != nil || n != locked {
-		t.Errorf("%d leases, %v; want %d", n, err, locked)
-	}
+	s.wantSwept(d, locked, "all")
 }
 
 // TestOverdueRunsAreShuffled: the many overdue leases of one run do not always precede that of another run.
 func TestOverdueRunsAreShuffled(t *testing.T) {
 	t.Parallel()
-	s := newSiteAt(t, storetest.URL(t))
-	d := s.dispatcher(t)
-	account, locked, other := s.account(t), store.ID{1}, store.ID{2}
-	s.exec(t, `
-INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until, started_at, worker_id)
-  SELECT $1::uuid, run, o, o, 'p1', now(), 'held', 1, 0, now() - interval '1 h', now(), $1
-  FROM unnest($2::uuid[], $3::integer[]) k (run, n), generate_series(1, n) o`, account, []store.ID{locked, other}, []int{300, 1})
-	first := func(run store.ID) func() bool {
-		return func() bool {
-			got, err := d.FirstOverdue(t.Context())
-			must(t, err)
-			return got == run
-		}
+	s := ownSite(t)
+	locked, other := store.ID{1}, store.ID{2}
+	for run, leases := range map[store.ID]int{locked: 300, other: 1} {
+		s.exec(insertLeases, s.account(), run, 1, leases, "held", "1 h")
 	}
-	storetest.Eventually(t, "the run with one lease is first", first(other))
-	storetest.Eventually(t, "the run with many leases is first", first(locked))
+	for _, run := range []store.ID{other, locked} {
+		storetest.Eventually(t, "the run is first", func() bool {
+			var first store.ID
+			err := s.pool.QueryRow(t.Context(), overdueLeases, s.d.outage.Reachable(citusOverdue)).Scan(nil, &first, nil, nil, nil)
+			must(t, err)
+			return first == run
+		})
+	}
 }
+
+// insertLeases inserts leases of the jobs $3 to $4 of run $2 of account $1 in the state $5 that ended $6 ago.
+const insertLeases = `
+INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries,
+  until, started_at, worker_id)
+SELECT $1::uuid, $2::uuid, o, o, 'p1', now(), $5, 1, 0, now() - $6::interval, now(), $1
+FROM generate_series($3::integer, $4::integer) o`
 
 // TestPurgeWhileClaimed: a run is canceled and purged while a claim takes jobs from it. Neither ends in a deadlock.
 func TestPurgeWhileClaimed(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "about rows and locks of one server")
-	s := newSiteAt(t, storetest.URL(t))
+	s := ownSite(t)
 	// The session that closes a circle is then the one that PostgreSQL ends.
-	s.exec(t, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''20ms''', current_database()); END $$`)
-	d := jobs.New(jobs.Config{Pool: s.open(t), Timeout: 20 * time.Second, MaxWaiting: 10})
-	account := s.account(t)
-	all := []store.ID{s.createRun(t, account, []string{"m1"}, 1, 1), s.createRun(t, account, []string{"m1"}, 1, 1)}
+	s.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''20ms''', current_database()); END $$`)
+	s.d = s.dispatcher(Config{Pool: s.open(t, ""), Timeout: 20 * time.Second})
+	account := s.account()
+	all := []store.ID{s.orderOf(account, "m1", 1, 1), s.orderOf(account, "m1", 1, 1)}
 	slices.SortFunc(all, store.ID.Compare)
 	first, canceled := all[0], all[1]
 
-	unlock := s.lockRun(t, `WHERE account_id = $1 AND id = $2`, account, first)
-	claimed := goClaim(t.Context(), d, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 2, Lease: time.Minute})
+	unlock := s.lock(`WHERE account_id = $1 AND id = $2`, account, first)
+	claimed := s.goClaim(t.Context(), ClaimRequest{Limit: 2})
 	claiming := storetest.UntilWaiting(t, s.pool, "transactionid")
-	s.cancel(t, canceled)
-	purged := s.goPurge(t)
-	s.untilBlockedBy(t, "the purge", claiming)
+	s.cancel(canceled)
+	purged := s.goPurge()
+	s.untilBlockedBy("the purge", claiming)
 	unlock()
-	if a := <-claimed; a.err != nil || len(a.jobs) != 1 || a.jobs[0].Key.Run != first {
-		t.Errorf("claimed %+v, %v, want the job of the run that was not canceled", a.jobs, a.err)
+	if got := s.jobsOf(claimed); len(got) != 1 || got[0].Key.Run != first {
+		t.Errorf("claimed %+v, want the job of the run that was not canceled", got)
 	}
 	must(t, <-purged)
-	equal(t, 1, s.count(t, `SELECT count(*) FROM measurement_runs`), "runs are left")
-	s.check(t)
+	equal(t, 1, s.rows("measurement_runs"), "runs are left")
+	s.check()
 }
 
 // untilBlockedBy waits until another session waits for a lock of the one with a process id.
-func (s *site) untilBlockedBy(t *testing.T, who string, pid int) {
-	t.Helper()
-	storetest.Eventually(t, who+" waits for the other session", func() bool {
-		return s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND $1 = ANY (pg_blocking_pids(pid))`, pid) > 0
+func (s *site) untilBlockedBy(who string, pid int) {
+	s.t.Helper()
+	storetest.Eventually(s.t, who+" waits for the other session", func() bool {
+		return s.count(`
+SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND $1 = ANY (pg_blocking_pids(pid))`, pid) > 0
 	})
 }
 
 // goPurge purges all final runs, in the background.
-func (s *site) goPurge(t *testing.T) <-chan error {
-	p := purger(s.open(t))
+func (s *site) goPurge() <-chan error {
+	p := purger(s.open(s.t, ""))
 	purged := make(chan error, 1)
-	go func() {
-		_, err := p.FinishedBefore(t.Context(), time.Now().Add(time.Minute), 0)
-		purged <- err
-	}()
+	go func() { purged <- ignore(p.FinishedBefore(s.t.Context(), time.Now().Add(time.Minute), 0)) }()
 	return purged
 }
 
 func purger(pool *pgxpool.Pool) *runs.Purger {
-	return &runs.Purger{Pool: pool, Actor: "test", Tables: jobs.Capability.Tables}
+	return &runs.Purger{Pool: pool, Actor: "test", Tables: Capability.Tables}
 }
 
 // TestClaimsDuringPurge: claims do not wait for the transaction that deletes a canceled run.
 func TestClaimsDuringPurge(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "about locks of one server")
-	s, d := start(t)
-	canceled, account := s.account(t), s.account(t)
-	run := s.createRun(t, canceled, []string{"m1"}, 1, 2)
-	claim(t, d, 1)
-	s.cancel(t, run)
+	s := newSite(t)
+	run, account := s.order(2), s.account()
+	s.claim(1)
+	s.cancel(run)
 
-	unlock := s.lockRun(t, `WHERE id = $1`, run)
-	purged := s.goPurge(t)
+	unlock := s.lock(`WHERE id = $1`, run)
+	purged := s.goPurge()
 	claimed := 0
 	// The purge gives way after 2 s. On a slow machine only a later claim may be faster.
-	for waiting, during := 0, false; !during; {
-		waiting = storetest.UntilWaiting(t, s.pool, "transactionid")
+	for during := false; !during; {
+		waiting := storetest.UntilWaiting(t, s.pool, "transactionid")
 		const transaction = `
 SELECT COALESCE(max(extract(epoch FROM xact_start) * 1000000)::bigint, 0) FROM pg_stat_activity WHERE pid = $1`
-		began := s.count(t, transaction, waiting)
-		other := s.createRun(t, account, []string{"m1"}, 1, 1)
-		got := claim(t, d, 1)
-		if len(got) != 1 || got[0].Key.Run != other {
+		began := s.count(transaction, waiting)
+		other := s.orderOf(account, "m1", 1, 1)
+		if got := s.claim(1); len(got) != 1 || got[0].Key.Run != other {
 			t.Fatalf("claimed %+v, want the job of the other account", got)
 		}
-		during = s.count(t, transaction, waiting) == began
+		during = s.count(transaction, waiting) == began
 		if claimed++; claimed == 20 {
 			t.Fatal("each claim waited until the purge gave way")
 		}
 	}
 	unlock()
 	must(t, <-purged)
-	equal(t, claimed, s.count(t, `SELECT count(*) FROM measurement_runs`), "runs are left")
+	equal(t, claimed, s.rows("measurement_runs"), "runs are left")
 }
 
 // TestChangedRowsAreNotLost: another transaction changes a row between its read by a claim or a settlement and the
@@ -346,31 +335,83 @@ SELECT COALESCE(max(extract(epoch FROM xact_start) * 1000000)::bigint, 0) FROM p
 // no change is lost.
 func TestChangedRowsAreNotLost(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	account := s.account(t)
-	s.createRun(t, account, []string{"m1"}, 10, 1)
-	claimed := claim(t, d, 2)
-	whileChanging := func(change string, f func()) {
+	s := newSite(t)
+	s.order(10)
+	held := s.claim(2)
+	const turns, leases = `UPDATE job_turns SET turn = turn`, `UPDATE job_leases SET tries = tries WHERE ordinal = $1`
+	whileChanging := func(f func(), change string, args ...any) {
 		t.Helper()
-		tx := begin(t, s.pool, change, account)
-		s.whileWaiting(t, f, func() { must(t, tx.Commit(t.Context())) })
+		tx := s.begin(change, args...)
+		s.whileWaiting(f, func() { must(t, tx.Commit(t.Context())) })
 	}
-	turn := func() int { return s.count(t, `SELECT turn FROM job_turns WHERE account_id = $1`, account) }
+	claim := func(n int) func() { return func() { held = append(held, s.claim(n)...) } }
+	turn := func() int { return s.count(`SELECT turn FROM job_turns`) }
 	before := turn()
-	whileChanging(`UPDATE job_turns SET turn = turn WHERE account_id = $1`, func() { claimed = append(claimed, claim(t, d, 1)...) })
-	if len(claimed) != 3 || turn() <= before {
-		t.Errorf("%d jobs and turn %d, want 3 and a turn after %d", len(claimed), turn(), before)
+	whileChanging(claim(1), turns)
+	if len(held) != 3 || turn() <= before {
+		t.Errorf("%d jobs and turn %d, want 3 and a turn after %d", len(held), turn(), before)
 	}
-	whileChanging(`UPDATE job_leases SET tries = tries WHERE account_id = $1 AND ordinal = 1`, func() {
-		settle(t, d, jobs.Completed, claimed[:2]...)
-	})
-	equal(t, 0, s.count(t, `SELECT count(*) FROM job_leases WHERE ordinal <= 2`), "leases of settled jobs are left")
-	whileChanging(`UPDATE job_turns SET turn = turn WHERE account_id = $1`, func() { claimed = append(claimed, claim(t, d, 7)...) })
-	if n := s.count(t, `SELECT count(*) FROM job_turns`); len(claimed) != 10 || n != 0 {
-		t.Errorf("%d jobs and %d turns, want 10 and no turn", len(claimed), n)
+	whileChanging(func() { s.settle(Completed, held[:2]...) }, leases, 1)
+	equal(t, 0, s.count(`SELECT count(*) FROM job_leases WHERE ordinal <= 2`), "leases of settled jobs are left")
+	whileChanging(claim(7), turns)
+	equal(t, 10, len(held), "jobs")
+	equal(t, 0, s.rows("job_turns"), "turns")
+	s.settle(Released, held[2])
+	s.sweep() // makes the lease ready
+	whileChanging(claim(1), leases, 3)
+	equal(t, "settled settled settled settled settled settled settled settled", s.settle(Completed, held[3:]...))
+}
+
+// TestChangedRowsAreReadAgain: a transaction that finds that another one has changed its rows is rolled back and
+// repeated.
+func TestChangedRowsAreReadAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	accounts, runs := []store.ID{s.account()}, []store.ID{store.NewID()}
+	calls := 0
+	must(t, inTransaction(t.Context(), s.pool, func(conn *pgxpool.Conn) error {
+		var b pgx.Batch
+		b.Queue("BEGIN")
+		if calls++; calls > 1 {
+			b.Queue(`INSERT INTO job_arrivals (account_id, run_id) SELECT unnest($1::uuid[]), unnest($2::uuid[])`, accounts, runs)
+		}
+		deleteArrivals(&b, accounts, runs, false)
+		b.Queue("COMMIT")
+		return conn.SendBatch(t.Context(), &b).Close()
+	}))
+	equal(t, 2, calls, "calls")
+}
+
+// TestTriesAreBounded: a transaction that always fails because of others ends with an error, after which clients try
+// again later. One whose client has left is not tried again.
+func TestTriesAreBounded(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	deadlock := &pgconn.PgError{Code: "40P01"}
+	for _, test := range []struct {
+		fault         error
+		leaves        bool
+		calls         int
+		want, wrapped error
+	}{
+		{errChanged, false, maxTransactionTries, errChanged, store.ErrContended},
+		{deadlock, false, maxTransactionTries, deadlock, store.ErrContended},
+		{errChanged, true, 1, context.Canceled, context.Canceled},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		calls := 0
+		err := inTransaction(ctx, s.pool, func(*pgxpool.Conn) error {
+			if calls++; calls > 2*maxTransactionTries {
+				return errors.New("endless")
+			}
+			if test.leaves {
+				cancel()
+			}
+			return test.fault
+		})
+		cancel()
+		if calls != test.calls || !errors.Is(err, test.want) || !errors.Is(err, test.wrapped) {
+			t.Errorf("%v: %d calls, %v; want %d calls, %v and %v", test.fault, calls, err, test.calls, test.want, test.wrapped)
+		}
 	}
-	settle(t, d, jobs.Released, claimed[2])
-	sweep(t, d) // makes the lease ready
-	whileChanging(`UPDATE job_leases SET tries = tries WHERE account_id = $1 AND ordinal = 3`, func() { copy(claimed[2:], claim(t, d, 1)) })
-	settle(t, d, jobs.Completed, claimed[2:]...)
 }

@@ -1,252 +1,358 @@
-package jobs_test
+package jobs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"aiv/runs"
 	"aiv/runs/answers"
-	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/storetest"
+	"aiv/store/task"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// site is a database with providers p1 and p2, models m1 and m3 of p1 and m2 of p2, and questions q1 to q100.
+// A site is a database with providers p1 and p2, models m1 and m3 of p1 and m2 of p2, and questions q1 to q100.
 type site struct {
+	*database
+	t testing.TB
+	d *Dispatcher // its batches wait for locks until the test releases them, however slow the machine is
+}
+
+type database struct {
 	url  string
 	pool *pgxpool.Pool
 }
 
-var sites storetest.Kept[*site]
+var databases storetest.Kept[*database]
 
 // newSite returns a site that no other test uses, which may be one that an earlier test has used. A test that changes
-// more than rows takes a new one by newSiteAt. When the test ends, the site is checked.
+// more than rows takes an ownSite. When the test ends, the site is checked.
 func newSite(t testing.TB) *site {
 	t.Helper()
-	create := func(t testing.TB) *site { return newSiteAt(t, storetest.URL(t)) }
-	s := sites.Take(t, create, func(s *site) error {
-		return storetest.Clear(s.pool, `job_arrivals job_queue job_turns job_leases job_results job_attempts
-			provider_settings provider_pauses provider_throttles provider_minutes measurement_runs credentials accounts workers audit_log`,
-			`UPDATE provider_dependencies SET met = true WHERE NOT met`)
+	db := databases.Take(t, func(t testing.TB) *database { return ownSite(t).database }, func(db *database) error {
+		return storetest.Clear(db.pool, `job_arrivals job_queue job_turns job_leases job_results job_attempts
+			provider_settings provider_pauses provider_throttles provider_minutes measurement_runs credentials accounts
+			workers audit_log`, `UPDATE provider_dependencies SET met = true WHERE NOT met`)
 	})
-	t.Cleanup(func() { s.check(t) })
+	s := siteOf(t, db)
+	t.Cleanup(s.check)
 	return s
 }
 
-// start returns a site that no other test uses, and a Dispatcher of it.
-func start(t testing.TB) (*site, *jobs.Dispatcher) {
+// ownSite returns a site that is not used by another test.
+func ownSite(t testing.TB) *site {
 	t.Helper()
-	s := newSite(t)
-	return s, s.dispatcher(t)
+	return siteAt(t, storetest.URL(t))
 }
 
-// newSiteAt makes a site of an empty database.
-func newSiteAt(t testing.TB, url string) *site {
+// siteAt makes a site of an empty database.
+func siteAt(t testing.TB, url string) *site {
 	t.Helper()
-	s := &site{url: url}
-	s.pool = s.open(t)
-	s.exec(t, `
+	db := &database{url: url}
+	db.pool = db.open(t, "")
+	s := siteOf(t, db)
+	s.exec(`
 INSERT INTO plans (code, features) VALUES ('plan', '{api_access}');
 INSERT INTO providers (code, name) VALUES ('p1', 'One'), ('p2', 'Two');
 INSERT INTO provider_dependencies (provider_code, dependency, met, note)
   SELECT code, d, true, 'test' FROM providers, unnest('{configuration,secret,contract,legal_approval}'::text[]) d;
 INSERT INTO models (id, name, provider_code, provider_model, status, measurement_types, grounded_search)
-  SELECT 'm' || n, 'Model', CASE n WHEN 2 THEN 'p2' ELSE 'p1' END, 'model-' || n, 'active', '{grounded}', true FROM generate_series(1, 3) n;
+  SELECT 'm' || n, 'Model', CASE n WHEN 2 THEN 'p2' ELSE 'p1' END, 'model-' || n, 'active', '{grounded}', true
+  FROM generate_series(1, 3) n;
 INSERT INTO questions (id, text, language, country, topic, tags, status)
   SELECT 'q' || n, 'Question ' || n || '?', 'it', 'IT', 'topic', '{}', 'active' FROM generate_series(1, 100) n`)
 	return s
 }
 
-func (s *site) open(t testing.TB) *pgxpool.Pool {
+func siteOf(t testing.TB, db *database) *site {
+	s := &site{database: db, t: t}
+	s.d = s.dispatcher(Config{LockWait: "1min"})
+	return s
+}
+
+// open returns a pool with settings such as "&lock_timeout=1s".
+func (db *database) open(t testing.TB, settings string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := store.OpenHot(t.Context(), s.url, 8)
+	pool, err := store.OpenHot(t.Context(), db.url+settings, 8)
 	must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
 
-func (s *site) exec(t testing.TB, sql string, args ...any) {
-	t.Helper()
+// dispatcher returns a Dispatcher. What cfg leaves out has a default.
+func (s *site) dispatcher(cfg Config) *Dispatcher {
+	cfg.Pool, cfg.Timeout, cfg.MaxWaiting = cmp.Or(cfg.Pool, s.pool), cmp.Or(cfg.Timeout, time.Minute), 1000
+	cfg.Log = slog.New(slog.DiscardHandler)
+	d := New(cfg)
+	s.t.Cleanup(d.Stop)
+	return d
+}
+
+// on returns the site with another Dispatcher.
+func (s *site) on(d *Dispatcher) *site { return &site{s.database, s.t, d} }
+
+// process returns the site with a Dispatcher as another process has it, which runs its tasks. pool is nil for new
+// connections.
+func (s *site) process(pool *pgxpool.Pool) *site {
+	s.t.Helper()
+	if pool == nil {
+		pool = s.open(s.t, "")
+	}
+	d := s.dispatcher(Config{Pool: pool, Timeout: 20 * time.Second})
+	ctx, cancel := context.WithCancel(s.t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { task.NewRunner(slog.New(slog.DiscardHandler), d.Tasks()).Run(ctx) })
+	s.t.Cleanup(func() { cancel(); done.Wait(); d.Stop() })
+	return s.on(d)
+}
+
+func (s *site) exec(sql string, args ...any) {
+	s.t.Helper()
 	mode := pgx.QueryExecModeSimpleProtocol
 	if len(args) > 0 {
 		mode = pgx.QueryExecModeCacheStatement
 	}
-	must(t, ignore(s.pool.Exec(t.Context(), sql, append([]any{mode}, args...)...)))
+	must(s.t, ignore(s.pool.Exec(s.t.Context(), sql, append([]any{mode}, args...)...)))
 }
 
-func (s *site) count(t testing.TB, sql string, args ...any) (n int) {
-	t.Helper()
-	must(t, s.pool.QueryRow(t.Context(), sql, args...).Scan(&n))
-	return n
+func (s *site) count(sql string, args ...any) int { s.t.Helper(); return value[int](s, sql, args...) }
+
+// value returns the only value that a query returns.
+func value[T any](s *site, sql string, args ...any) (v T) {
+	s.t.Helper()
+	must(s.t, s.pool.QueryRow(s.t.Context(), sql, args...).Scan(&v))
+	return v
+}
+
+// rows returns how many rows tables have together.
+func (s *site) rows(tables ...string) int {
+	s.t.Helper()
+	return s.count(`SELECT (SELECT count(*) FROM ` + strings.Join(tables, `) + (SELECT count(*) FROM `) + `)`)
 }
 
 // account returns a new account.
-func (s *site) account(t testing.TB) store.ID {
-	t.Helper()
+func (s *site) account() store.ID {
+	s.t.Helper()
 	id := store.NewID()
-	s.exec(t, `INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'account', 'plan')`, id)
-	s.exec(t, `INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes)
+	s.exec(`INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'account', 'plan')`, id)
+	s.exec(`INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes)
 		VALUES ($1, $1, 'key', 'aiv_live_00000000', sha256(uuid_send($1)), '{}')`, id)
 	return id
 }
 
 // worker returns a new worker with a token.
-func (s *site) worker(t testing.TB) store.ID {
-	t.Helper()
+func (s *site) worker() store.ID {
+	s.t.Helper()
 	id := store.NewID()
-	s.exec(t, `INSERT INTO workers (id, name, token_hash) VALUES ($1, 'worker', sha256(uuid_send($1)))`, id)
+	s.exec(`INSERT INTO workers (id, name, token_hash) VALUES ($1, 'worker', sha256(uuid_send($1)))`, id)
 	return id
 }
 
-// createRun creates a run and returns its id.
-func (s *site) createRun(t testing.TB, account store.ID, models []string, questions, repetitions int) store.ID {
-	t.Helper()
-	id := store.NewID()
-	s.exec(t, `
+// order creates a run of n jobs of m1, of a new account.
+func (s *site) order(n int) (run store.ID) {
+	s.t.Helper()
+	return s.orderOf(s.account(), "m1", n, 1)
+}
+
+// orderOf creates a run of models, such as "m1 m2".
+func (s *site) orderOf(account store.ID, models string, questions, repetitions int) (run store.ID) {
+	s.t.Helper()
+	run = store.NewID()
+	s.exec(insertRuns, []store.ID{account}, []store.ID{run}, strings.Fields(models), questions, repetitions)
+	return run
+}
+
+// insertRuns inserts runs $2 of accounts $1.
+const insertRuns = `
 WITH run AS (
-  INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
-    locale, country, language, total_jobs)
-  SELECT $1, $2, $1, 'grounded', 'AIVM-1.0', $3, ARRAY(SELECT 'q' || n FROM generate_series(1, $4::integer) n), $5::integer, 'it-IT', 'IT', 'it',
-    cardinality($3::text[]) * $4::integer * $5::integer
+  INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids,
+    question_ids, repetitions, locale, country, language, total_jobs)
+  SELECT account, run, account, 'grounded', 'AIVM-1.0', $3, ARRAY(SELECT 'q' || n FROM generate_series(1, $4::integer) n),
+    $5::integer, 'it-IT', 'IT', 'it', cardinality($3::text[]) * $4::integer * $5::integer
+  FROM unnest($1::uuid[], $2::uuid[]) AS k (account, run)
   RETURNING account_id, id
-), arrival AS (`+jobs.EnqueueSQL+`) SELECT count(*) FROM run`, account, id, models, questions, repetitions)
-	return id
-}
+), arrival AS (` + EnqueueSQL + `) SELECT count(*) FROM run`
 
-// dispatcher returns a Dispatcher whose batches wait for locks until the test releases them, however slow the machine
-// is.
-func (s *site) dispatcher(t testing.TB) *jobs.Dispatcher {
-	t.Helper()
-	d := jobs.New(jobs.Config{
-		Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000, LockWait: "1min", Log: slog.New(slog.DiscardHandler),
-	})
-	t.Cleanup(d.Stop)
-	return d
-}
-
-// A run as the table has it.
-type runRow struct {
-	Status                                      string
-	Total, Running, Completed, Failed, Canceled int
-	Started, Finished                           bool
-}
-
-func (s *site) run(t testing.TB, id store.ID) (r runRow) {
-	t.Helper()
-	must(t, s.pool.QueryRow(t.Context(), `
-SELECT status, total_jobs, `+runs.RunningJobs("r.account_id")+`, jobs_completed, jobs_failed, jobs_canceled, started_at IS NOT NULL, finished_at IS NOT NULL
-FROM measurement_runs r WHERE id = $1`, id).Scan(&r.Status, &r.Total, &r.Running, &r.Completed, &r.Failed, &r.Canceled, &r.Started, &r.Finished))
-	return r
+// state returns the row of a run, such as "running: 2 of 3 jobs running, 1 completed, 0 failed, 0 canceled".
+func (s *site) state(run store.ID) string {
+	s.t.Helper()
+	return value[string](s, `
+SELECT format('%s: %s of %s jobs running, %s completed, %s failed, %s canceled', status, `+runs.RunningJobs("r.account_id")+`,
+    total_jobs, jobs_completed, jobs_failed, jobs_canceled)
+  || CASE WHEN (started_at IS NULL) <> (status = 'queued') THEN format(', started: %s', started_at) ELSE '' END
+  || CASE WHEN (finished_at IS NULL) <> (status IN ('queued', 'running')) THEN format(', finished: %s', finished_at) ELSE '' END
+FROM measurement_runs r WHERE id = $1`, run)
 }
 
 // cancel cancels a run as package runs does.
-func (s *site) cancel(t testing.TB, id store.ID) {
-	t.Helper()
-	var account store.ID
-	must(t, s.pool.QueryRow(t.Context(), `SELECT account_id FROM measurement_runs WHERE id = $1`, id).Scan(&account))
-	s.exec(t, `SELECT cancel_run($1, $2)`, account, id)
+func (s *site) cancel(run store.ID) {
+	s.t.Helper()
+	s.exec(`SELECT cancel_run(account_id, id) FROM measurement_runs WHERE id = $1`, run)
 }
 
 // check fails the test unless counters equal rows and each job is in one row.
-func (s *site) check(t testing.TB) {
-	t.Helper()
-	violations, err := store.Verify(context.WithoutCancel(t.Context()), s.pool, jobs.Invariants())
-	must(t, err)
+func (s *site) check() {
+	s.t.Helper()
+	violations, err := store.Verify(context.WithoutCancel(s.t.Context()), s.pool, Invariants())
+	must(s.t, err)
 	for _, v := range violations {
-		t.Errorf("%s: %s", v.Invariant.Doc, v.Rows)
+		s.t.Errorf("%s: %s", v.Invariant.Doc, v.Rows)
 	}
 }
 
-// setLimits sets both limits of a provider, nil for none.
-func (s *site) setLimits(t testing.TB, provider string, perMinute, inFlight *int) {
-	t.Helper()
-	admin := &jobs.ProviderAdmin{Pool: s.pool, Actor: "test"}
-	must(t, admin.SetLimits(t.Context(), provider, jobs.ProviderLimits{
-		PerMinute: jobs.ProviderLimit{Set: true, Value: perMinute}, InFlight: jobs.ProviderLimit{Set: true, Value: inFlight},
-	}))
+func (s *site) admin() *ProviderAdmin { return &ProviderAdmin{Pool: s.pool, Actor: "op"} }
+
+// limit sets both limits of a provider, nil for none.
+func (s *site) limit(provider string, perMinute, inFlight *int) {
+	s.t.Helper()
+	limits := ProviderLimits{PerMinute: ProviderLimit{true, perMinute}, InFlight: ProviderLimit{true, inFlight}}
+	must(s.t, s.admin().SetLimits(s.t.Context(), provider, limits))
 }
 
-func claim(t testing.TB, d *jobs.Dispatcher, limit int, providers ...string) []jobs.Job {
-	t.Helper()
-	got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Providers: providers, Limit: limit, Lease: time.Minute})
-	must(t, err)
-	return got
+// pass moves all times of leases and throttles into the past, as if so much time had passed.
+func (s *site) pass(d time.Duration) {
+	s.t.Helper()
+	for _, table := range []string{"job_leases", "provider_throttles"} {
+		s.exec(`UPDATE `+table+` SET until = to_timestamp(extract(epoch FROM until)::double precision - $1)`, d.Seconds())
+	}
+}
+
+func (s *site) sweep() {
+	s.t.Helper()
+	must(s.t, ignore(s.d.Sweep(s.t.Context())))
+}
+
+// claim claims up to so many jobs for a minute.
+func (s *site) claim(limit int, providers ...string) []Job {
+	s.t.Helper()
+	jobs, err := s.d.Claim(s.t.Context(), request(ClaimRequest{Limit: limit, Providers: providers}))
+	must(s.t, err)
+	return jobs
+}
+
+// request returns a claim. What r leaves out has a default: a worker, one job and a lease of a minute.
+func request(r ClaimRequest) *ClaimRequest {
+	if r.Worker == (store.ID{}) {
+		r.Worker = store.NewID()
+	}
+	r.Limit, r.Lease = cmp.Or(r.Limit, 1), cmp.Or(r.Lease, time.Minute)
+	return &r
 }
 
 // claimed is what a claim returned.
 type claimed struct {
-	jobs []jobs.Job
+	jobs []Job
 	err  error
 }
 
 // goClaim claims in the background.
-func goClaim(ctx context.Context, d *jobs.Dispatcher, r *jobs.ClaimRequest) <-chan claimed {
+func (s *site) goClaim(ctx context.Context, r ClaimRequest) <-chan claimed {
 	c := make(chan claimed, 1)
 	go func() {
-		got, err := d.Claim(ctx, r)
-		c <- claimed{got, err}
+		jobs, err := s.d.Claim(ctx, request(r))
+		c <- claimed{jobs, err}
 	}()
 	return c
 }
 
+// jobsOf returns the jobs that a claim in the background gets.
+func (s *site) jobsOf(c <-chan claimed) []Job {
+	s.t.Helper()
+	got := <-c
+	must(s.t, got.err)
+	return got.jobs
+}
+
 // place is what a job asks: its model, question and repetition.
-func place(j jobs.Job) string {
+func place(j Job) string {
 	return fmt.Sprint(j.Parameters.ModelID, " ", j.Question.ID, " ", j.Repetition)
 }
 
-// placeOf is the place of a job of a run as createRun makes it.
-func placeOf(models []string, questions, repetitions int, ordinal int32) string {
+// placeOf is the place of a job of a run as orderOf makes it.
+func placeOf(models string, questions, repetitions int, ordinal int32) string {
 	at := int(ordinal) - 1
-	return fmt.Sprint(models[at/(questions*repetitions)], " q", at/repetitions%questions+1, " ", at%repetitions+1)
+	model := strings.Fields(models)[at/(questions*repetitions)]
+	return fmt.Sprint(model, " q", at/repetitions%questions+1, " ", at%repetitions+1)
 }
 
-// settle settles jobs with one outcome and returns their states, one after the other.
-func settle(t testing.TB, d *jobs.Dispatcher, o jobs.Outcome, claimed ...jobs.Job) (states []string) {
-	t.Helper()
-	var s []jobs.Settlement
-	for _, j := range claimed {
-		s = append(s, settlement(j, o))
-	}
-	return settleAs(t, d, jobs.Reporter{}, s...)
-}
-
-// settleAs settles jobs as a worker and returns their states.
-func settleAs(t testing.TB, d *jobs.Dispatcher, from jobs.Reporter, all ...jobs.Settlement) (states []string) {
-	t.Helper()
-	replies, err := d.Settle(t.Context(), from, all)
-	must(t, err)
-	for _, r := range replies {
-		states = append(states, r.State)
-	}
-	return states
-}
-
-func settlement(j jobs.Job, o jobs.Outcome) jobs.Settlement {
-	s := jobs.Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: o}
+func settlement(j Job, o Outcome) Settlement {
+	s := Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: o}
 	switch o {
-	case jobs.Completed:
+	case Completed:
 		s.Answer = &answers.Answer{Text: j.Key.String()}
-	case jobs.Failed, jobs.Retry:
+	case Failed, Retry:
 		s.ErrorCode, s.ErrorMessage = "code", "message"
+	case Unavailable:
+		s.ErrorCode, s.ErrorMessage = "secret", "message"
 	}
 	return s
 }
 
-// pass moves all times of leases and throttles into the past, as if so much time had passed.
-func (s *site) pass(t testing.TB, d time.Duration) {
-	t.Helper()
-	for _, table := range []string{"job_leases", "provider_throttles"} {
-		s.exec(t, `UPDATE `+table+` SET until = to_timestamp(extract(epoch FROM until - to_timestamp(0))::double precision - $1)`, d.Seconds())
+// after returns a settlement of a job that waits.
+func after(d time.Duration, j Job, o Outcome) Settlement {
+	s := settlement(j, o)
+	s.After = d
+	return s
+}
+
+// settle settles jobs with one outcome and returns their states, such as "settled stale".
+func (s *site) settle(o Outcome, jobs ...Job) (states string) {
+	s.t.Helper()
+	var all []Settlement
+	for _, j := range jobs {
+		all = append(all, settlement(j, o))
 	}
+	return s.report(Reporter{}, all...)
+}
+
+// report settles jobs as a worker and returns their states.
+func (s *site) report(from Reporter, all ...Settlement) (states string) {
+	s.t.Helper()
+	replies, err := s.d.Settle(s.t.Context(), from, all)
+	must(s.t, err)
+	return statesOf(replies)
+}
+
+// renew renews the leases of jobs and returns their states.
+func (s *site) renew(lease time.Duration, jobs ...Job) (states string) {
+	s.t.Helper()
+	var renewals []Renewal
+	for _, j := range jobs {
+		renewals = append(renewals, Renewal{j.Key, j.Attempt})
+	}
+	replies, err := s.d.Renew(s.t.Context(), Reporter{}, lease, renewals)
+	must(s.t, err)
+	return statesOf(replies)
+}
+
+func statesOf(replies []Reply) string {
+	var states []string
+	for _, r := range replies {
+		states = append(states, r.State)
+	}
+	return strings.Join(states, " ")
+}
+
+// begin executes a statement in a transaction that the test ends.
+func (s *site) begin(sql string, args ...any) pgx.Tx {
+	s.t.Helper()
+	tx, err := s.pool.Begin(s.t.Context())
+	must(s.t, err)
+	s.t.Cleanup(func() { tx.Rollback(context.Background()) })
+	must(s.t, ignore(tx.Exec(s.t.Context(), sql, args...)))
+	return tx
 }
 
 func must(t testing.TB, err error) {
@@ -259,7 +365,7 @@ func must(t testing.TB, err error) {
 // equal reports a difference between two values, which what describes.
 func equal[T any](t testing.TB, want, got T, what ...any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
 	}
 }
@@ -272,19 +378,4 @@ func notOnCitus(t *testing.T, why string) {
 	if storetest.OnCitus() {
 		t.Skip(why)
 	}
-}
-
-func sweep(t testing.TB, d *jobs.Dispatcher) {
-	t.Helper()
-	must(t, ignore(d.Sweep(t.Context())))
-}
-
-// begin executes a statement in a transaction that the test ends.
-func begin(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) pgx.Tx {
-	t.Helper()
-	tx, err := pool.Begin(t.Context())
-	must(t, err)
-	t.Cleanup(func() { tx.Rollback(context.Background()) })
-	must(t, ignore(tx.Exec(t.Context(), sql, args...)))
-	return tx
 }

@@ -1,125 +1,232 @@
-package jobs_test
+package jobs
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"aiv/runs/jobs"
+	"aiv/store"
+
+	"github.com/jackc/pgx/v5"
 )
+
+// providers returns the state of each provider. It fails the test if ReadBacklogs returns other numbers.
+func (s *site) providers() []ProviderState {
+	s.t.Helper()
+	all, err := ProviderStates(s.t.Context(), s.pool)
+	must(s.t, err)
+	backlogs, err := ReadBacklogs(s.t.Context(), s.pool)
+	must(s.t, err)
+	for i, p := range all {
+		equal(s.t, ProviderBacklog{Code: p.Code, Paused: p.PausedAt != nil || p.ThrottledUntil != nil, Unavailable: p.PauseReason,
+			Leased: p.Leased, Waiting: p.Waiting}, backlogs[i], "backlog")
+	}
+	return all
+}
 
 // TestProviderStates: what waits and is under way at each provider, and what holds it up.
 func TestProviderStates(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	admin := &jobs.ProviderAdmin{Pool: s.pool, Actor: "test"}
-	a := s.account(t)
-	s.createRun(t, a, []string{"m1", "m2"}, 10, 2)
-	got := func() (states []string) {
-		all, err := jobs.ProviderStates(t.Context(), s.pool)
-		must(t, err)
-		backlogs, err := jobs.ReadBacklogs(t.Context(), s.pool)
-		must(t, err)
-		for i, p := range all {
-			want := jobs.ProviderBacklog{Code: p.Code, Paused: p.PausedAt != nil || p.ThrottledUntil != nil, Leased: p.Leased, Waiting: p.Waiting}
-			equal(t, want, backlogs[i], "backlog")
-			states = append(states, fmt.Sprintf("%s: %d waiting, %d leased, %s", p.Code, p.Waiting, p.Leased, p.Blocked()))
-		}
-		return states
-	}
-	want := func(p1, p2 string) {
+	s := newSite(t)
+	s.orderOf(s.account(), "m1 m2", 10, 2)
+	want := func(want ...string) {
 		t.Helper()
-		equal(t, []string{p1, p2}, got())
-	}
-	want("p1: 20 waiting, 0 leased, ", "p2: 20 waiting, 0 leased, ")
-	s.setLimits(t, "p1", nil, new(5))
-	s.setLimits(t, "p2", new(0), nil)
-	claimed := claim(t, d, 10)
-	want("p1: 15 waiting, 5 leased, the limit of 5 in flight is reached", "p2: 20 waiting, 0 leased, the limit of 0 per minute is reached")
-	must(t, admin.Pause(t.Context(), "p2", "maintenance"))
-	began := time.Now()
-	settle(t, d, jobs.Throttled, claimed[0])
-	all, err := jobs.ProviderStates(t.Context(), s.pool)
-	must(t, err)
-	if until := all[0].ThrottledUntil; until == nil || until.Sub(began) < 20*time.Second {
-		t.Errorf("throttled until %v", until)
-	}
-	must(t, admin.Resume(t.Context(), "p1", "the provider answers again"))
-	want("p1: 16 waiting, 4 leased, ", "p2: 20 waiting, 0 leased, the provider is paused: maintenance")
-	s.exec(t, `UPDATE provider_dependencies SET met = false WHERE provider_code = 'p2' AND dependency IN ('secret', 'contract')`)
-	equal(t, "p2: 20 waiting, 0 leased, the provider lacks secret, contract", got()[1])
-	for _, err := range []error{
-		admin.Pause(t.Context(), "p1", " "), admin.Pause(t.Context(), "p3", "x"), admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{}),
-		admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{PerMinute: jobs.ProviderLimit{Set: true, Value: new(-1)}}),
-		admin.SetLimits(t.Context(), "p1", jobs.ProviderLimits{InFlight: jobs.ProviderLimit{Set: true, Value: new(jobs.MaxProviderLimit + 1)}}),
-	} {
-		if err == nil {
-			t.Error("accepted")
+		for i, p := range s.providers() {
+			equal(t, want[i], fmt.Sprintf("%d waiting, %d leased, %s", p.Waiting, p.Leased, p.Blocked()), p.Code)
 		}
 	}
-	equal(t, 4, s.count(t, `SELECT count(*) FROM audit_log WHERE action LIKE 'providers.%'`),
-		"changes are in the audit log")
+	want("20 waiting, 0 leased, ", "20 waiting, 0 leased, ")
+	s.limit("p1", nil, new(5))
+	s.limit("p2", new(0), nil)
+	claimed := s.claim(10)
+	want("15 waiting, 5 leased, the limit of 5 in flight is reached", "20 waiting, 0 leased, the limit of 0 per minute is reached")
+	must(t, s.admin().Pause(t.Context(), "p2", "maintenance"))
+	began := time.Now()
+	s.settle(Throttled, claimed[0])
+	throttled := s.providers()[0]
+	if until := throttled.ThrottledUntil; until == nil || until.Sub(began) < 20*time.Second ||
+		throttled.Blocked() != "the provider is throttled until "+store.FormatTime(*until) {
+		t.Errorf("throttled until %v: %s", until, throttled.Blocked())
+	}
+	must(t, s.admin().Resume(t.Context(), "p1", "the provider answers again"))
+	want("16 waiting, 4 leased, ", "20 waiting, 0 leased, the provider is paused: maintenance")
+	s.exec(`UPDATE provider_dependencies SET met = provider_code = 'p1' OR dependency NOT IN ('secret', 'contract')`)
+	want("16 waiting, 4 leased, ", "20 waiting, 0 leased, the provider lacks secret, contract")
+	for _, limits := range []ProviderLimits{
+		{}, {PerMinute: ProviderLimit{true, new(-1)}}, {InFlight: ProviderLimit{true, new(MaxProviderLimit + 1)}},
+	} {
+		if err := s.admin().SetLimits(t.Context(), "p1", limits); err == nil {
+			t.Errorf("%+v was accepted", limits)
+		}
+	}
+	for _, note := range []struct{ provider, text string }{{"p1", " "}, {"p3", "x"}} {
+		if err := s.admin().Pause(t.Context(), note.provider, note.text); err == nil {
+			t.Errorf("%+v was accepted", note)
+		}
+	}
+	equal(t, 4, s.count(`SELECT count(*) FROM audit_log WHERE action LIKE 'providers.%'`), "changes are in the audit log")
 }
 
 // TestLaterThrottleHolds: of two throttles of a provider the one that ends later holds, whether they come together or
 // not.
 func TestLaterThrottleHolds(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	s.createRun(t, s.account(t), []string{"m1"}, 4, 1)
-	claimed := claim(t, d, 4)
-	throttled := func(i int, after time.Duration) jobs.Settlement {
-		w := settlement(claimed[i], jobs.Throttled)
-		w.After = after
-		return w
-	}
-	for i, together := range [][]jobs.Settlement{
-		{throttled(0, time.Hour), throttled(1, time.Minute)}, {throttled(2, time.Minute)}, {throttled(3, 2*time.Hour)},
-	} {
-		settleAs(t, d, jobs.Reporter{}, together...)
-		want := []int{59, 59, 119}[i]
-		equal(t, want, s.count(t, `SELECT floor(extract(epoch FROM until - now()) / 60)::integer FROM provider_throttles`),
-			"minutes of the throttle after settlement ", i)
-	}
+	s := newSite(t)
+	s.order(4)
+	held := s.claim(4)
+	const minutes = `SELECT floor(extract(epoch FROM until - now()) / 60)::integer FROM provider_throttles`
+	s.report(Reporter{}, after(time.Hour, held[0], Throttled), after(time.Minute, held[1], Throttled))
+	equal(t, 59, s.count(minutes), "together")
+	s.report(Reporter{}, after(time.Minute, held[2], Throttled))
+	equal(t, 59, s.count(minutes), "an earlier one later")
+	s.report(Reporter{}, after(2*time.Hour, held[3], Throttled))
+	equal(t, 119, s.count(minutes), "a later one")
 }
 
 // TestOldestRun: what waits at a provider, since when, and whether only for another try. Jobs of canceled runs do not
 // count, nor do claims of earlier minutes.
 func TestOldestRun(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	a := s.account(t)
+	s := newSite(t)
+	a := s.account()
 	want := func(what string, waiting, leased int64, oldest, retry bool) {
 		t.Helper()
-		all, err := jobs.ProviderStates(t.Context(), s.pool)
+		all, err := ProviderStates(t.Context(), s.pool) // ReadBacklogs includes runs that were just canceled
 		must(t, err)
-		if p := all[0]; p.Waiting != waiting || p.Leased != leased || (p.OldestRun != nil) != oldest || (p.RetryAt != nil) != retry || all[1].Waiting+all[1].Leased != 0 {
-			t.Errorf("%s: %+v", what, all)
-		}
+		p := all[0]
+		equal(t, fmt.Sprint(waiting, leased, oldest, retry), fmt.Sprint(p.Waiting, p.Leased, p.OldestRun != nil, p.RetryAt != nil), what)
+		equal(t, 0, all[1].Waiting+all[1].Leased, what, ": at the other provider")
 	}
-	s.exec(t, `INSERT INTO provider_minutes (provider_code, minute, claimed) VALUES ('p1', date_trunc('minute', now() - interval '1 h', 'UTC'), 7)`)
-	all, err := jobs.ProviderStates(t.Context(), s.pool)
-	must(t, err)
-	equal(t, 0, all[0].ClaimedThisMinute, "claims in this minute")
-	s.cancel(t, s.createRun(t, a, []string{"m1", "m2"}, 1, 1))
+	s.exec(`INSERT INTO provider_minutes (provider_code, minute, claimed)
+		VALUES ('p1', date_trunc('minute', now() - interval '1 h', 'UTC'), 7)`)
+	equal(t, 0, s.providers()[0].ClaimedThisMinute, "claims in this minute")
+	s.cancel(s.orderOf(a, "m1 m2", 1, 1))
 	want("canceled before it was queued", 0, 0, false, false)
 
-	run := s.createRun(t, a, []string{"m1"}, 4, 1)
-	retry := settlement(claim(t, d, 2)[0], jobs.Retry)
-	retry.After = time.Hour
-	settleAs(t, d, jobs.Reporter{}, retry)
+	run := s.orderOf(a, "m1", 4, 1)
+	s.report(Reporter{}, after(time.Hour, s.claim(2)[0], Retry))
 	want("one waits for another try, two are queued", 3, 1, true, false)
-	claim(t, d, 2)
+	s.claim(2)
 	want("one waits for another try", 1, 3, true, true)
-	s.pass(t, time.Hour)
+	s.pass(time.Hour)
 	want("it has waited", 1, 3, true, false)
-	s.createRun(t, a, []string{"m1"}, 1, 1)
+	s.orderOf(a, "m1", 1, 1)
 	want("another run has arrived", 2, 3, true, false)
-	s.cancel(t, run)
+	s.cancel(run)
 	want("the run is canceled", 1, 0, true, false)
-	claim(t, d, 2)
-	canceled := s.createRun(t, a, []string{"m2"}, 2, 1)
-	claim(t, d, 1)
-	s.cancel(t, canceled)
+	s.claim(2)
+	canceled := s.orderOf(a, "m2", 2, 1)
+	s.claim(1)
+	s.cancel(canceled)
 	want("a run with a queued job is canceled", 0, 1, false, false)
+}
+
+func unavailable(j Job, reason, message string) Settlement {
+	s := settlement(j, Unavailable)
+	s.ErrorCode, s.ErrorMessage = reason, message
+	return s
+}
+
+// pause returns the pause of a provider without its time, as "reason: note, by".
+func (s *site) pause(provider string) string {
+	s.t.Helper()
+	return value[string](s, `SELECT COALESCE(max(format('%s: %s, by %s', reason, note, paused_by)), 'none')
+		FROM provider_pauses WHERE provider_code = $1`, provider)
+}
+
+// TestUnavailablePausesTheProvider: the job is queued again at once without a try, its provider is paused for every
+// worker until an operator resumes it, and leases that others hold stay. A repeated report is settled and pauses
+// nothing, even after the pause.
+func TestUnavailablePausesTheProvider(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	run := s.orderOf(s.account(), "m1 m2", 3, 1)
+	w1 := s.worker()
+	by := w1.Text("wrk")
+	first, second := Reporter{Worker: w1}, Reporter{Worker: s.worker()}
+	claimed := s.claim(3, "p1")
+	report := unavailable(claimed[0], "secret", "The key is rejected.")
+	equal(t, "settled", s.report(first, report))
+	if got := s.claim(10); len(got) != 3 || got[0].Provider != "p2" {
+		t.Errorf("%d jobs are handed out, want those of the other provider", len(got))
+	}
+	equal(t, "running: 5 of 6 jobs running, 0 completed, 0 failed, 0 canceled", s.state(run))
+
+	// The first report holds, and other leases can be settled.
+	equal(t, "settled settled",
+		s.report(second, unavailable(claimed[1], "contract", "No credit."), settlement(claimed[2], Completed)))
+	equal(t, "secret: The key is rejected., by "+by, s.pause("p1"))
+	p := s.providers()[0]
+	equal(t, "2 waiting: the provider is paused (secret): The key is rejected.; then run aiv providers resume p1 -note TEXT",
+		fmt.Sprintf("%d waiting: %s", p.Waiting, p.Blocked()))
+
+	must(t, s.admin().Resume(t.Context(), "p1", "a new key"))
+	equal(t, "settled", s.report(first, report), "repeated after the resume")
+	again := s.claim(10)
+	equal(t, []int{2, 2}, []int{len(again), again[0].Attempt}, "jobs and attempt")
+	equal(t, "settled stale", s.report(first, unavailable(claimed[1], "secret", "x"), unavailable(claimed[2], "secret", "x")))
+	equal(t, "none", s.pause("p1"), "after other attempts")
+
+	// An operator's pause replaces a worker's, and stays when a worker reports again.
+	s.report(first, unavailable(again[0], "configuration", "The region is not served."))
+	must(t, s.admin().Pause(t.Context(), "p1", "known"))
+	s.report(first, unavailable(again[1], "secret", "x"))
+	equal(t, ": known, by op", s.pause("p1"))
+	rows, err := s.pool.Query(t.Context(), `SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log ORDER BY id`)
+	must(t, err)
+	audited, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	must(t, err)
+	equal(t, []string{
+		by + ` providers.unavailable p1 {"reason": "secret", "message": "The key is rejected."}`,
+		`op providers.resume p1 {"note": "a new key"}`,
+		by + ` providers.unavailable p1 {"reason": "configuration", "message": "The region is not served."}`,
+		`op providers.pause p1 {"note": "known"}`,
+	}, audited)
+}
+
+// TestUnavailableIsFenced: an attempt that does not hold its job pauses nothing, nor does a worker that may not have
+// it.
+func TestUnavailableIsFenced(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.order(1)
+	held := s.claim(1)[0]
+	another := held
+	another.Attempt = 2
+	equal(t, "stale", s.settle(Unavailable, another), "another attempt")
+	equal(t, "stale", s.report(Reporter{Providers: []string{"p2"}}, settlement(held, Unavailable)), "another provider's worker")
+	s.cancel(held.Key.Run)
+	equal(t, "canceled", s.settle(Unavailable, held))
+	equal(t, "none", s.pause("p1"))
+}
+
+// TestClaimAfterUnavailable: once the pause is committed no claim hands out a job of the provider, even one that began
+// before: it waits for the transaction that pauses.
+func TestClaimAfterUnavailable(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.order(200)
+	held := s.claim(8)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var paused atomic.Bool
+	late := make(chan int)
+	for range 4 {
+		go func() {
+			for {
+				before := paused.Load()
+				if got := <-s.goClaim(ctx, ClaimRequest{}); got.err != nil || before {
+					late <- len(got.jobs)
+					return
+				}
+			}
+		}()
+	}
+	s.settle(Unavailable, held[0])
+	paused.Store(true)
+	for range 4 {
+		equal(t, 0, <-late, "jobs were handed out after the pause")
+	}
 }

@@ -1,223 +1,190 @@
-package jobs_test
+package jobs
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"aiv/auth"
 	"aiv/runs"
-	"aiv/runs/jobs"
+	"aiv/runs/answers"
 	"aiv/store"
 	"aiv/store/storetest"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// A step is something that happens to the only job of a run, and the state that it returns.
-type step struct {
-	do      jobs.Outcome // or claim, renew, pass (61 s), sweep, cancel, 47 claims
-	attempt int          // default: the latest
-	want    string
-}
-
-// TestEachOutcomeChangesItsJob: what each outcome does to a job and its run.
+// TestEachOutcomeChangesItsJob: what each outcome does to the only job of a run, and to the run. A step is claim, renew,
+// pass (61 s), sweep, cancel, 47claims or an outcome. It may be of an earlier attempt (completed/1) and have the state
+// that it must return (completed=stale).
 func TestEachOutcomeChangesItsJob(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	repeat := func(n int, steps ...step) (all []step) {
-		for range n {
-			all = append(all, steps...)
-		}
-		return all
-	}
-	const none = "none"
-	queued := runRow{Status: "running", Total: 1, Started: true}
-	running := runRow{Status: "running", Total: 1, Running: 1, Started: true}
-	completed := runRow{Status: "completed", Total: 1, Completed: 1, Started: true, Finished: true}
-	failed := runRow{Status: "failed", Total: 1, Failed: 1, Started: true, Finished: true}
-	canceled := runRow{Status: "canceled", Total: 1, Canceled: 1, Started: true, Finished: true}
-	for _, test := range []struct {
-		name  string
-		steps []step
-		run   runRow
-		code  string // of the failed job
-	}{
-		{"completed, repeated", []step{{do: "claim"}, {do: "completed", want: "settled"}, {do: "completed", want: "settled"},
-			{do: "failed", want: "stale"}, {do: "retry", want: "stale"}, {do: "renew", want: "lost"}}, completed, ""},
-		{"failed, repeated", []step{{do: "claim"}, {do: "failed", want: "settled"}, {do: "failed", want: "settled"},
-			{do: "completed", want: "stale"}}, failed, "code"},
-		{"not claimed", []step{{do: "completed", attempt: 1, want: "stale"}, {do: "renew", attempt: 1, want: "lost"}},
-			runRow{Status: "queued", Total: 1}, ""},
-		{"another attempt", []step{{do: "claim"}, {do: "completed", attempt: 2, want: "stale"}, {do: "renew", attempt: 2, want: "lost"}}, running, ""},
-		{"renewed", []step{{do: "claim"}, {do: "renew", want: "held"}, {do: "completed", want: "settled"}}, completed, ""},
-		{"lost", []step{{do: "claim"}, {do: "pass"}, {do: "completed", want: "stale"}, {do: "renew", want: "lost"}}, running, ""},
-		{"lost, swept", []step{{do: "claim"}, {do: "pass"}, {do: "sweep"}, {do: "completed", want: "stale"}, {do: "renew", want: "lost"}}, queued, ""},
-		{"lost, claimed again", []step{{do: "claim"}, {do: "pass"}, {do: "sweep"}, {do: "claim", want: "claimed"}, {do: "completed", attempt: 1, want: "stale"},
-			{do: "completed", want: "settled"}, {do: "completed", attempt: 1, want: "stale"}}, completed, ""},
-		{"lost four times", append(repeat(4, step{do: "claim", want: "claimed"}, step{do: "pass"}, step{do: "sweep"}), step{do: "claim", want: none},
-			step{do: "failed", want: "stale"}), failed, "lease_expired"},
-		{"released", []step{{do: "claim"}, {do: "released", want: "settled"}, {do: "claim", want: "claimed"}, {do: "released", attempt: 1, want: "settled"},
-			{do: "completed", attempt: 1, want: "stale"}, {do: "released", attempt: 1 + 1<<16, want: "stale"}, {do: "completed", want: "settled"},
-			{do: "released", attempt: 1, want: "settled"}, {do: "completed", attempt: 1, want: "stale"}}, completed, ""},
-		{"released fifty times", []step{{do: "claim"}, {do: "released"}, {do: "47 claims"}, {do: "claim", want: "claimed"}, {do: "released", want: "settled"},
-			{do: "claim", want: "claimed"}, {do: "released", want: "settled"}, {do: "claim", want: none}, {do: "released", want: "settled"},
-			{do: "failed", want: "stale"}}, failed, "too_many_claims"},
-		{"throttled", []step{{do: "claim"}, {do: "throttled", want: "settled"}, {do: "claim", want: none}, {do: "throttled", want: "settled"},
-			{do: "pass"}, {do: "claim", want: "claimed"}}, running, ""},
-		{"retried", []step{{do: "claim"}, {do: "retry", want: "settled"}, {do: "claim", want: none}, {do: "pass"}, {do: "claim", want: "claimed"},
-			{do: "retry", attempt: 1, want: "settled"}, {do: "released", attempt: 1, want: "stale"}}, running, ""},
-		{"retried four times", append(repeat(4, step{do: "claim", want: "claimed"}, step{do: "retry", want: "settled"}, step{do: "pass"}, step{do: "pass"}),
-			step{do: "claim", want: none}, step{do: "retry", want: "settled"}, step{do: "failed", want: "stale"}), failed, "code"},
-		{"canceled", []step{{do: "claim"}, {do: "cancel"}, {do: "renew", want: "canceled"}, {do: "completed", want: "canceled"}, {do: "sweep"},
-			{do: "completed", want: "canceled"}, {do: "renew", want: "canceled"}}, canceled, ""},
-		{"canceled while queued", []step{{do: "cancel"}, {do: "claim", want: none}, {do: "completed", attempt: 1, want: "canceled"}},
-			runRow{Status: "canceled", Total: 1, Canceled: 1, Finished: true}, ""},
-		{"canceled after an attempt", []step{{do: "claim"}, {do: "released", want: "settled"}, {do: "cancel"}, {do: "claim", want: none},
-			{do: "released", want: "settled"}, {do: "retry", want: "stale"}}, canceled, ""},
+	const (
+		queued    = "running: 0 of 1 jobs running, 0 completed, 0 failed, 0 canceled"
+		running   = "running: 1 of 1 jobs running, 0 completed, 0 failed, 0 canceled"
+		completed = "completed: 0 of 1 jobs running, 1 completed, 0 failed, 0 canceled"
+		failed    = "failed: 0 of 1 jobs running, 0 completed, 1 failed, 0 canceled"
+		canceled  = "canceled: 0 of 1 jobs running, 0 completed, 0 failed, 1 canceled"
+	)
+	lost := strings.Repeat("claim=claimed pass sweep ", 4)
+	retried := strings.Repeat("claim=claimed retry=settled pass pass ", 4)
+	for _, test := range []struct{ name, steps, run, code string }{
+		{"completed, repeated", "claim completed=settled completed=settled failed=stale retry=stale renew=lost", completed, ""},
+		{"failed, repeated", "claim failed=settled failed=settled completed=stale", failed, "code"},
+		{"not claimed", "completed/1=stale renew/1=lost", "queued" + strings.TrimPrefix(queued, "running"), ""},
+		{"another attempt", "claim completed/2=stale renew/2=lost", running, ""},
+		{"renewed", "claim renew=held completed=settled", completed, ""},
+		{"lost", "claim pass completed=stale renew=lost", running, ""},
+		{"lost, swept", "claim pass sweep completed=stale renew=lost", queued, ""},
+		{"lost, claimed again",
+			"claim pass sweep claim=claimed completed/1=stale completed=settled completed/1=stale", completed, ""},
+		{"lost four times", lost + "claim=none failed=stale", failed, "lease_expired"},
+		{"released", "claim released=settled claim=claimed released/1=settled completed/1=stale released/65537=stale " +
+			"completed=settled released/1=settled completed/1=stale", completed, ""},
+		{"released fifty times", "claim released 47claims claim=claimed released=settled claim=claimed released=settled " +
+			"claim=none released=settled failed=stale", failed, "too_many_claims"},
+		{"throttled", "claim throttled=settled claim=none throttled=settled pass claim=claimed", running, ""},
+		{"retried", "claim retry=settled claim=none pass claim=claimed retry/1=settled released/1=stale", running, ""},
+		{"retried four times", retried + "claim=none retry=settled failed=stale", failed, "code"},
+		{"canceled", "claim cancel renew=canceled completed=canceled sweep completed=canceled renew=canceled", canceled, ""},
+		{"canceled while queued", "cancel claim=none completed/1=canceled", canceled + ", started: ", ""},
+		{"canceled after an attempt", "claim released=settled cancel claim=none released=settled retry=stale", canceled, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			a := s.account(t)
-			run := s.createRun(t, a, []string{"m1"}, 1, 1)
-			job := jobs.Job{Key: jobs.Key{Account: a, Run: run, Ordinal: 1}}
-			for i, st := range test.steps {
-				got := ""
-				on := job
-				if st.attempt > 0 {
-					on.Attempt = st.attempt
+			s := newSite(t)
+			account := s.account()
+			run := s.orderOf(account, "m1", 1, 1)
+			job := Job{Key: Key{account, run, 1}}
+			for i, step := range strings.Fields(test.steps) {
+				step, want, wanted := strings.Cut(step, "=")
+				step, number, earlier := strings.Cut(step, "/")
+				of := job
+				if earlier {
+					of.Attempt, _ = strconv.Atoi(number)
 				}
-				switch st.do {
-				case "claim":
-					got = none
-					if all := claim(t, d, 10); len(all) == 1 && all[0].Key == job.Key {
-						job, got = all[0], "claimed"
-					}
-				case "pass":
-					s.pass(t, 61*time.Second)
-				case "47 claims":
-					s.exec(t, `UPDATE job_leases SET attempt = attempt + 47 WHERE run_id = $1`, run)
-				case "sweep":
-					sweep(t, d)
-				case "cancel":
-					s.cancel(t, run)
-				case "renew":
-					got = renew(t, d, time.Minute, on)[0]
-				default:
-					got = settle(t, d, st.do, on)[0]
-				}
-				if st.want != "" && got != st.want {
-					t.Fatalf("step %d, %s: %s, want %s", i, st.do, got, st.want)
+				if got := s.take(step, &job, of); wanted && got != want {
+					t.Fatalf("step %d, %s: %s, want %s", i, step, got, want)
 				}
 			}
-			equal(t, test.run, s.run(t, run), "the run")
-			var code string
-			must(t, s.pool.QueryRow(t.Context(), `SELECT COALESCE((SELECT error_code FROM job_results WHERE run_id = $1), '')`, run).Scan(&code))
-			if code != test.code {
-				t.Errorf("the job failed with %q, want %q", code, test.code)
-			}
-			s.check(t)
-			s.cancel(t, run)
-			s.exec(t, `DELETE FROM provider_throttles`)
-			equal(t, 0, len(claim(t, d, 10)), "jobs of a canceled run were claimed")
+			equal(t, test.run, s.state(run))
+			equal(t, test.code, value[string](s, `SELECT COALESCE(max(error_code), '') FROM job_results`), "code")
+			s.cancel(run)
+			s.exec(`DELETE FROM provider_throttles`)
+			equal(t, 0, len(s.claim(10)), "jobs of a canceled run were claimed")
 		})
 	}
 }
 
-// TestJobsOfAClaimPartWays: the jobs of one claim part ways, and each keeps its own state.
+// take takes a step of TestEachOutcomeChangesItsJob and returns the state. A claim sets latest.
+func (s *site) take(step string, latest *Job, of Job) (state string) {
+	s.t.Helper()
+	switch step {
+	case "claim":
+		all := s.claim(10)
+		if len(all) != 1 || all[0].Key != latest.Key {
+			return "none"
+		}
+		*latest = all[0]
+		return "claimed"
+	case "pass":
+		s.pass(61 * time.Second)
+	case "47claims":
+		s.exec(`UPDATE job_leases SET attempt = attempt + 47`)
+	case "sweep":
+		s.sweep()
+	case "cancel":
+		s.cancel(of.Key.Run)
+	case "renew":
+		return s.renew(time.Minute, of)
+	default:
+		return s.settle(Outcome(step), of)
+	}
+	return ""
+}
+
+// TestJobsOfAClaimPartWays: the jobs of one claim part ways, and each keeps its own state. The statistics count what
+// took effect, each job as started when it is claimed first, and the usage of answers as far as workers know it.
 func TestJobsOfAClaimPartWays(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	run := s.createRun(t, s.account(t), []string{"m1"}, 10, 1)
-	all := claim(t, d, 10)
-	settle(t, d, jobs.Completed, all[4])
-	settle(t, d, jobs.Released, all[0], all[1], all[7])
-	settle(t, d, jobs.Failed, all[9], all[2])
-	s.check(t)
-	equal(t, []string{"held", "lost", "held", "held"}, renew(t, d, time.Hour, all[3], all[4], all[5], all[8]))
-	s.pass(t, 2*time.Minute) // job 7, which was not renewed, is lost
-	sweep(t, d)
-	s.check(t)
-	again := claim(t, d, 10)
+	s := newSite(t)
+	run := s.order(10)
+	s.exec(`UPDATE measurement_runs SET created_at = now() - interval '2 min'`)
+	all := s.claim(10)
+	s.settle(Completed, all[4])
+	s.settle(Released, all[0], all[1], all[7])
+	s.settle(Failed, all[9], all[2])
+	s.check()
+	equal(t, "held lost held held", s.renew(time.Hour, all[3], all[4], all[5], all[8]))
+	s.pass(2 * time.Minute) // job 7, which was not renewed, is lost
+	s.sweep()
+	s.check()
+	again := s.claim(10)
 	var got []string
 	for _, j := range again {
 		got = append(got, fmt.Sprint(j.Key.Ordinal, ":", j.Attempt))
 	}
 	equal(t, []string{"1:2", "2:2", "7:2", "8:2"}, got, "ordinals and attempts of the jobs that came back")
-	settle(t, d, jobs.Completed, append(again, all[3], all[5], all[8])...)
-	s.check(t)
-	equal(t, runRow{Status: "partial", Total: 10, Completed: 8, Failed: 2, Started: true, Finished: true},
-		s.run(t, run))
-	want := jobs.Stats{
+	var rest []Settlement
+	for _, j := range append(again, all[3], all[5], all[8]) {
+		rest = append(rest, settlement(j, Completed))
+	}
+	rest[0].Answer.Usage = &answers.Usage{InputTokens: new(int64(10)), OutputTokens: new(int64(1))}
+	rest[1].Answer.Usage = &answers.Usage{OutputTokens: new(int64(2)), Searches: new(int64(3))}
+	s.report(Reporter{}, rest[:1]...)
+	s.report(Reporter{}, rest...) // the first is repeated, and changes nothing
+	equal(t, "partial: 0 of 10 jobs running, 8 completed, 2 failed, 0 canceled", s.state(run))
+	want := Stats{
 		Claimed: map[string]uint64{"p1": 14}, Expired: map[string]uint64{"p1": 1},
-		Settlements: map[string]map[jobs.Outcome]uint64{"p1": {jobs.Completed: 8, jobs.Released: 3, jobs.Failed: 2}},
-		Usage:       map[string]jobs.Usage{},
+		Settlements: map[string]map[Outcome]uint64{"p1": {Completed: 8, Released: 3, Failed: 2}},
+		Usage:       map[string]Usage{"p1": {InputTokens: 10, OutputTokens: 3, Searches: 3}},
+		Started:     Histogram{Sum: 20 * time.Minute},
 	}
-	stats := d.Stats()
-	stats.Started = want.Started
-	equal(t, want, stats, "counts")
-}
-
-// renew renews the leases of jobs and returns their states.
-func renew(t testing.TB, d *jobs.Dispatcher, lease time.Duration, all ...jobs.Job) (states []string) {
-	t.Helper()
-	var renewals []jobs.Renewal
-	for _, j := range all {
-		renewals = append(renewals, jobs.Renewal{Key: j.Key, Attempt: j.Attempt})
-	}
-	replies, err := d.Renew(t.Context(), jobs.Reporter{}, lease, renewals)
-	must(t, err)
-	for _, r := range replies {
-		states = append(states, r.State)
-	}
-	return states
+	want.Started.Counts[slices.Index(StartedBounds[:], 5*time.Minute)] = 10
+	stats := s.d.Stats()
+	stats.Started.Sum = stats.Started.Sum.Truncate(5 * time.Minute)
+	equal(t, want, stats)
 }
 
 // TestUnknownJobs: ids that name no job of an existing run are stale, and their neighbors are settled.
 func TestUnknownJobs(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	a := s.account(t)
-	s.createRun(t, a, []string{"m1"}, 1, 1)
-	j := claim(t, d, 1)[0]
-	unknown := j
-	unknown.Key.Ordinal = 2
-	other := j
-	other.Key.Account = s.account(t)
-	equal(t, []string{"stale", "stale", "stale", "settled"},
-		settle(t, d, jobs.Completed, unknown, other, jobs.Job{Attempt: 1}, j))
+	s := newSite(t)
+	s.order(1)
+	j := s.claim(1)[0]
+	unknown, other := j, j
+	unknown.Key.Ordinal, other.Key.Account = 2, s.account()
+	equal(t, "stale stale stale settled", s.settle(Completed, unknown, other, Job{Attempt: 1}, j))
 }
 
 // TestRepeatedInOneBatch: settlements that are repeated in one transaction are settled again, with another outcome
 // stale.
 func TestRepeatedInOneBatch(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	for _, n := range []int{3, 30} { // inserted and copied
-		s.createRun(t, s.account(t), []string{"m1"}, n, 1)
-		claimed := claim(t, d, n)
-		all := func(outcomes ...jobs.Outcome) (request []jobs.Settlement) {
+	s := newSite(t)
+	for _, n := range []int{3, 3 * minCopy} { // inserted and copied
+		s.order(n)
+		claimed := s.claim(n)
+		all := func(outcomes ...Outcome) *report {
+			r := &report{}
 			for i, j := range claimed {
-				request = append(request, settlement(j, outcomes[i%len(outcomes)]))
+				r.jobs = append(r.jobs, settlement(j, outcomes[i%3]))
 			}
-			return request
+			return r
 		}
-		replies, err := d.SettleTogether(t.Context(), all(jobs.Completed, jobs.Failed, jobs.Released), all(jobs.Completed, jobs.Failed, jobs.Released),
-			all(jobs.Failed, jobs.Released, jobs.Completed))
+		first, other := all(Completed, Failed, Released), all(Failed, Released, Completed)
+		replies, err := s.d.reportAll(t.Context(), []*report{first, first, other})
 		must(t, err)
-		for i, want := range []string{jobs.Settled, jobs.Settled, jobs.Stale} {
-			for j, reply := range replies[i] {
-				if reply.State != want {
-					t.Errorf("job %d of %d in request %d is %s, want %s", j+1, n, i+1, reply.State, want)
-				}
-			}
+		for i, want := range []string{Settled, Settled, Stale} {
+			want = strings.TrimSpace(strings.Repeat(want+" ", n))
+			equal(t, want, statesOf(replies[i].items), "request ", i+1)
 		}
-		s.check(t)
-		settle(t, d, jobs.Completed, claim(t, d, n)...)
+		s.check()
+		s.settle(Completed, s.claim(n)...)
 	}
 }
 
@@ -225,211 +192,192 @@ func TestRepeatedInOneBatch(t *testing.T) {
 // none is, and the settlement can be repeated.
 func TestResultsAreWritten(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
 	type row struct {
-		Ordinal             int32
-		Attempts            int16
-		Settled, Canceled   bool
-		Answer              *string
-		Code, Message       *string
-		Started, OneInstant bool
+		Ordinal               int32
+		Attempts              int16
+		Answer, Code, Message *string
 	}
 	for _, n := range []int{3, 120} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			run := s.createRun(t, s.account(t), []string{"m1"}, n/3, 3)
-			settle(t, d, jobs.Released, claim(t, d, 1)...) // the first job has two attempts, of which the first one starts the run
-			claimed := claim(t, d, n)
-			slices.SortFunc(claimed, func(a, b jobs.Job) int { return int(a.Key.Ordinal - b.Key.Ordinal) })
-			var want []row
-			var settlements []jobs.Settlement
-			for i, j := range claimed {
-				w := settlement(j, jobs.Completed)
-				r := row{Ordinal: int32(i + 1), Attempts: 1, Settled: true, Started: true, OneInstant: true}
-				switch i % 3 {
-				case 0:
-					w.Answer.Text = strings.Repeat("perché 日本 😀", 1<<(i%13))
-					r.Answer = new(string(w.Answer.AppendStored(nil)))
-				case 1:
-					w = settlement(j, jobs.Failed)
-					w.ErrorMessage = "" // and not NULL
-					r.Code, r.Message = &w.ErrorCode, &w.ErrorMessage
-				default:
-					r.Answer = new(string(w.Answer.AppendStored(nil)))
-				}
-				settlements, want = append(settlements, w), append(want, r)
+		s := newSite(t)
+		run := s.orderOf(s.account(), "m1", n/3, 3)
+		s.settle(Released, s.claim(1)...) // the first job has two attempts, of which the first one starts the run
+		claimed := s.claim(n)
+		slices.SortFunc(claimed, func(a, b Job) int { return int(a.Key.Ordinal - b.Key.Ordinal) })
+		var want []row
+		var settlements []Settlement
+		for i, j := range claimed {
+			w, r := settlement(j, Completed), row{Ordinal: int32(i + 1), Attempts: int16(j.Attempt)}
+			switch i % 3 {
+			case 0:
+				w.Answer.Text = strings.Repeat("perché 日本 😀", 1<<(i%13))
+			case 1:
+				w = settlement(j, Failed)
+				w.ErrorMessage = "" // and not NULL
+				r.Code, r.Message = &w.ErrorCode, &w.ErrorMessage
 			}
-			want[0].Attempts = 2
-
-			s.exec(t, `INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at)
-				VALUES ($1, $2, 2, 1, true, now(), now())`, claimed[0].Key.Account, run)
-			if _, err := d.Settle(t.Context(), jobs.Reporter{}, settlements); err == nil {
-				t.Error("a second result of one job was written")
+			if w.Answer != nil {
+				r.Answer = new(string(w.Answer.AppendStored(nil)))
 			}
-			s.exec(t, `DELETE FROM job_results WHERE run_id = $1 AND ordinal = 2`, run)
-			equal(t, 0, s.count(t, `SELECT count(*) FROM job_results WHERE run_id = $1`, run),
-				"results of the failed transaction are there")
+			settlements, want = append(settlements, w), append(want, r)
+		}
 
-			equal(t, slices.Repeat([]string{jobs.Settled}, n), settleAs(t, d, jobs.Reporter{}, settlements...))
-			rows, err := s.pool.Query(t.Context(), `
-SELECT e.ordinal, e.attempts, e.settled, e.canceled, e.answer, e.error_code, e.error_message, (e.started_at = r.started_at) = (e.ordinal = 1) AND e.started_at < e.finished_at,
-  e.finished_at = r.finished_at
-FROM job_results e JOIN measurement_runs r ON r.account_id = e.account_id AND r.id = e.run_id WHERE r.id = $1 ORDER BY 1`, run)
-			must(t, err)
-			got, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
-			must(t, err)
-			equal(t, want, got)
-			s.check(t)
-		})
+		s.exec(`INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at)
+			SELECT account_id, id, 2, 1, true, now(), now() FROM measurement_runs`)
+		if _, err := s.d.Settle(t.Context(), Reporter{}, settlements); err == nil {
+			t.Error("a second result of one job was written")
+		}
+		s.exec(`DELETE FROM job_results WHERE ordinal = 2`)
+		equal(t, 0, s.rows("job_results"), "results of the failed transaction are there")
+
+		equal(t, strings.TrimSpace(strings.Repeat("settled ", n)), s.report(Reporter{}, settlements...))
+		rows, err := s.pool.Query(t.Context(), `
+SELECT e.ordinal, e.attempts, e.answer, e.error_code, e.error_message FROM job_results e
+JOIN measurement_runs r ON r.account_id = e.account_id AND r.id = e.run_id AND e.finished_at = r.finished_at
+WHERE r.id = $1 AND e.settled AND NOT e.canceled AND (e.started_at = r.started_at) = (e.ordinal = 1)
+  AND e.started_at < e.finished_at
+ORDER BY 1`, run)
+		must(t, err)
+		got, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+		must(t, err)
+		equal(t, want, got)
 	}
+}
+
+// TestLargeAnswersAreCompressed: large answers are compressed with LZ4 if the server can.
+func TestLargeAnswersAreCompressed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.order(1)
+	large := settlement(s.claim(1)[0], Completed)
+	large.Answer.Text = strings.Repeat("the answer of a model ", 300)
+	s.report(Reporter{}, large)
+	equal(t, 1, s.count(`
+SELECT count(*) FROM job_results, pg_settings WHERE pg_settings.name = 'default_toast_compression'
+  AND pg_column_compression(answer) = CASE WHEN 'lz4' = ANY (enumvals) THEN 'lz4' ELSE 'pglz' END`))
 }
 
 // TestAwayStandby: a claim that finds no jobs does not wait for a synchronous standby that is away. A settlement that is
 // repeated because the standby did not confirm the first one waits for the standby, too.
 func TestAwayStandby(t *testing.T) {
 	t.Parallel()
-	primary := storetest.NewCluster(t)
-	s := newSiteAt(t, primary.URL())
-	d, impatient := s.dispatcher(t), jobs.New(jobs.Config{Pool: s.pool, Timeout: time.Second, MaxWaiting: 10})
-	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
-	held := claim(t, d, 1)
-	s.awaitStandby(t)
+	s := siteAt(t, storetest.NewCluster(t).URL())
+	impatient := s.dispatcher(Config{Timeout: time.Second})
+	s.order(1)
+	held := s.claim(1)
+	s.awaitStandby()
 	for try := range 2 {
-		got, err := impatient.Settle(t.Context(), jobs.Reporter{}, []jobs.Settlement{settlement(held[0], jobs.Completed)})
+		got, err := impatient.Settle(t.Context(), Reporter{}, []Settlement{settlement(held[0], Completed)})
 		if err == nil {
 			t.Errorf("settlement %d is acknowledged: %v", try+1, got)
 		}
 	}
 	for range 33 { // nextval writes WAL once for 33 numbers
-		claim(t, d, 1)
+		s.claim(1)
 	}
-	s.setStandby(t, "")
-	equal(t, []string{jobs.Settled}, settle(t, d, jobs.Completed, held...))
-	s.check(t)
+	s.setStandby("")
+	equal(t, "settled", s.settle(Completed, held...))
+	s.check()
 }
 
 // awaitStandby makes commits wait for a synchronous standby that does not exist.
-func (s *site) awaitStandby(t *testing.T) {
-	t.Helper()
-	s.setStandby(t, "lost")
-	ctx, cancel := context.WithCancel(t.Context())
+func (s *site) awaitStandby() {
+	s.t.Helper()
+	s.setStandby("lost")
+	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
 	go func() { // until a commit waits
 		for ctx.Err() == nil {
 			s.pool.Exec(ctx, `SELECT pg_logical_emit_message(true, 'test', '')`)
 		}
 	}()
-	storetest.Eventually(t, "a commit waits for the standby", func() bool {
-		return s.count(t, `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`) > 0
+	storetest.Eventually(s.t, "a commit waits for the standby", func() bool {
+		return s.count(`SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`) > 0
 	})
 }
 
-func (s *site) setStandby(t *testing.T, name string) {
-	t.Helper()
-	s.exec(t, `ALTER SYSTEM SET synchronous_standby_names = '`+name+`'`)
-	s.exec(t, `SELECT pg_reload_conf()`)
+func (s *site) setStandby(name string) {
+	s.t.Helper()
+	s.exec(`ALTER SYSTEM SET synchronous_standby_names = '` + name + `'`)
+	s.exec(`SELECT pg_reload_conf()`)
 }
 
-// TestLargeSettlementsAreSplit: a settlement of large answers takes several transactions.
+// TestLargeSettlementsAreSplit: settlements are split into parts that fit into half of a batch, each with a transaction.
 func TestLargeSettlementsAreSplit(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	s.createRun(t, s.account(t), []string{"m1"}, 2, 1)
-	var large []jobs.Settlement
-	for _, j := range claim(t, d, 2) {
-		l := settlement(j, jobs.Completed)
-		l.Answer.Text = strings.Repeat("x", 600<<10)
-		large = append(large, l)
-	}
-	equal(t, []string{jobs.Settled, jobs.Settled}, settleAs(t, d, jobs.Reporter{}, large...))
-	equal(t, 2, d.Reports(), "parts")
-}
-
-// TestStartedCountsFirstClaims: each job is counted as started with the age of its run, and not again when it is
-// claimed again.
-func TestStartedCountsFirstClaims(t *testing.T) {
-	t.Parallel()
-	s, d := start(t)
-	s.createRun(t, s.account(t), []string{"m1"}, 3, 1)
-	s.exec(t, `UPDATE measurement_runs SET created_at = now() - interval '2 min'`)
-	settle(t, d, jobs.Released, claim(t, d, 2)...)
-	claim(t, d, 3)
-	var want jobs.Histogram
-	want.Counts[slices.Index(jobs.StartedBounds[:], 5*time.Minute)] = 3
-	got := d.Stats().Started
-	equal(t, 6*time.Minute, got.Sum.Truncate(time.Minute), "sum of the waits")
-	equal(t, want.Counts, got.Counts)
-}
-
-// TestPartOfGivenBackJobs: of jobs that were given back together, those that a claim leaves keep their attempt, tries
-// and start.
-func TestPartOfGivenBackJobs(t *testing.T) {
-	t.Parallel()
-	s, d := start(t)
-	s.createRun(t, s.account(t), []string{"m1"}, 3, 1)
-	claim(t, d, 3)
-	s.pass(t, 2*time.Minute)
-	sweep(t, d)
-	claim(t, d, 1)
-	claim(t, d, 2)
-	if n := s.count(t, `
-SELECT COALESCE(sum(l.last_ordinal - l.ordinal + 1), 0) FROM job_leases l JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id
-WHERE l.state = 'held' AND l.attempt = 2 AND l.tries = 1 AND l.started_at = r.started_at`); n != 3 {
-		t.Errorf("%d jobs are held by a second attempt, after one try, since the start of the run; want 3", n)
+	s := newSite(t)
+	const half = maxBatchWeight / 2
+	for _, test := range []struct {
+		name         string
+		sizes, parts []int // of answers in KiB, and of parts
+	}{
+		{"none is large", make([]int, 500), []int{500}},
+		{"one is larger than a part", []int{0, half * 2, 0, 0}, []int{1, 1, 2}},
+		{"parts are full", []int{half/2 - 1, half/2 - 1, half/2 - 1, half / 2, 0}, []int{2, 1, 2}},
+	} {
+		var all []Settlement
+		for _, size := range test.sizes {
+			a := &answers.Answer{Text: strings.Repeat("x", size<<10)}
+			all = append(all, Settlement{Attempt: 1, Outcome: Completed, Answer: a})
+		}
+		var parts []int
+		for rest := all; len(rest) > 0; rest = rest[part(rest):] {
+			parts = append(parts, part(rest))
+		}
+		equal(t, test.parts, parts, test.name)
+		before := s.d.reports.Stats().Inputs
+		equal(t, len(all), strings.Count(s.report(Reporter{}, all...), Stale), test.name, ": replies")
+		equal(t, uint64(len(parts)), s.d.reports.Stats().Inputs-before, test.name, ": transactions")
 	}
 }
 
-// TestRevokedWorkerChangesNothing: a revoked worker gets no job, and its reports change nothing. The requests of others in the same
-// transaction are served.
+// TestRevokedWorkerChangesNothing: a revoked worker gets no job, and its reports change nothing. The requests of others
+// in the same transaction are served.
 func TestRevokedWorkerChangesNothing(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	run := s.createRun(t, s.account(t), []string{"m1"}, 3, 1)
-	revoked, other := s.worker(t), s.worker(t)
-	held := claim(t, d, 2)
-	s.exec(t, `UPDATE workers SET revoked_at = now() WHERE id = $1`, revoked)
+	s := newSite(t)
+	run := s.order(3)
+	revoked, other := s.worker(), s.worker()
+	held := s.claim(2)
+	s.exec(`UPDATE workers SET revoked_at = now() WHERE id = $1`, revoked)
 
-	request := func(worker store.ID) *jobs.ClaimRequest {
-		return &jobs.ClaimRequest{Worker: worker, Limit: 5, Lease: time.Minute}
-	}
-	claimed, errs, err := d.ClaimTogether(t.Context(), request(revoked), request(other))
+	claims, err := s.d.claimAll(t.Context(), []*ClaimRequest{
+		request(ClaimRequest{Worker: revoked, Limit: 5}), request(ClaimRequest{Worker: other, Limit: 5})})
 	must(t, err)
-	if len(claimed[0]) != 0 || errs[0] != auth.ErrUnknownWorker || len(claimed[1]) != 1 || errs[1] != nil {
-		t.Errorf("claims: %d and %d jobs, %v", len(claimed[0]), len(claimed[1]), errs)
+	for i, want := range []string{"0 jobs, " + auth.ErrUnknownWorker.Error(), "1 jobs, <nil>"} {
+		equal(t, want, fmt.Sprint(len(claims[i].items), " jobs, ", claims[i].err), "claim ", i+1)
 	}
-	from := []jobs.Reporter{{Worker: revoked}, {Worker: other}}
-	replies, errs, err := d.SettleFrom(t.Context(), from, []jobs.Settlement{settlement(held[0], jobs.Completed)}, []jobs.Settlement{settlement(held[1], jobs.Completed)})
+	reports, err := s.d.reportAll(t.Context(), []*report{
+		{Reporter{Worker: revoked}, []Settlement{settlement(held[0], Completed)}},
+		{Reporter{Worker: other}, []Settlement{settlement(held[1], Completed)}}})
 	must(t, err)
-	if replies[0] != nil || errs[0] != auth.ErrUnknownWorker || len(replies[1]) != 1 || replies[1][0].State != jobs.Settled || errs[1] != nil {
-		t.Errorf("settlements: %v, %v", replies, errs)
+	for i, want := range []string{" " + auth.ErrUnknownWorker.Error(), "settled <nil>"} {
+		equal(t, want, fmt.Sprint(statesOf(reports[i].items), " ", reports[i].err), "settlement ", i+1)
 	}
-	if _, err := d.Renew(t.Context(), from[0], time.Hour, []jobs.Renewal{{Key: held[0].Key, Attempt: 1}}); err != auth.ErrUnknownWorker {
-		t.Errorf("a renewal: %v", err)
+	from := Reporter{Worker: revoked}
+	_, settled := s.d.Settle(t.Context(), from, []Settlement{settlement(held[0], Released)})
+	_, renewed := s.d.Renew(t.Context(), from, time.Hour, []Renewal{{held[0].Key, 1}})
+	if settled != auth.ErrUnknownWorker || renewed != auth.ErrUnknownWorker {
+		t.Errorf("a settlement: %v, a renewal: %v", settled, renewed)
 	}
-	if _, err := d.Settle(t.Context(), from[0], []jobs.Settlement{settlement(held[0], jobs.Released)}); err != auth.ErrUnknownWorker {
-		t.Errorf("a settlement: %v", err)
-	}
-	equal(t, 1, s.run(t, run).Completed, "jobs are completed")
+	equal(t, "running: 2 of 3 jobs running, 1 completed, 0 failed, 0 canceled", s.state(run))
 }
 
 // TestRevokedDuringLock: a claim gets no jobs if its worker is revoked while it waits for another claim.
 func TestRevokedDuringLock(t *testing.T) {
 	t.Parallel()
-	s, d := start(t)
-	s.createRun(t, s.account(t), []string{"m1"}, 2, 1)
-	worker := s.worker(t)
-	stop := newStopper(jobs.LockClaims)
-	other := s.processOn(t, storetest.WithTracer(t, s.pool, stop))
-	first := goClaim(t.Context(), other, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute})
+	s := newSite(t)
+	s.order(2)
+	worker := s.worker()
+	stop := newStopper(lockClaims)
+	first := s.process(storetest.WithTracer(t, s.pool, stop)).goClaim(t.Context(), ClaimRequest{})
 	<-stop.stopped
-	second := goClaim(t.Context(), d, &jobs.ClaimRequest{Worker: worker, Limit: 1, Lease: time.Minute})
+	second := s.goClaim(t.Context(), ClaimRequest{Worker: worker})
 	storetest.UntilWaiting(t, s.pool, "advisory")
-	s.exec(t, `UPDATE workers SET revoked_at = now()`)
-	close(stop.release)
-	if a := <-first; a.err != nil || len(a.jobs) != 1 {
-		t.Errorf("the first claim: %d jobs, %v", len(a.jobs), a.err)
-	}
-	if a := <-second; a.err != auth.ErrUnknownWorker || len(a.jobs) != 0 {
-		t.Errorf("the claim of the revoked worker: %d jobs, %v", len(a.jobs), a.err)
+	s.exec(`UPDATE workers SET revoked_at = now()`)
+	stop.release()
+	equal(t, 1, len(s.jobsOf(first)), "jobs of the first claim")
+	if got := <-second; got.err != auth.ErrUnknownWorker || len(got.jobs) != 0 {
+		t.Errorf("the claim of the revoked worker: %d jobs, %v", len(got.jobs), got.err)
 	}
 }
 
@@ -440,24 +388,21 @@ func TestFailedCountSettlesNothing(t *testing.T) {
 	s := newSite(t)
 	fault := errors.New("fault")
 	var countFault, finishedFault error
-	d := jobs.New(jobs.Config{
-		Pool: s.pool, Timeout: time.Minute, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler),
-		Count:    func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error { return countFault },
-		Prepare:  func(ended []jobs.Ended) []any { return make([]any, len(ended)) },
+	d := s.dispatcher(Config{
+		Count:    func(context.Context, store.Tx, *pgx.Batch, []Ended) error { return countFault },
+		Prepare:  func(ended []Ended) []any { return make([]any, len(ended)) },
 		Finished: func(context.Context, store.Tx, []runs.Run) error { return finishedFault },
 	})
-	t.Cleanup(d.Stop)
-	run := s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
-	claimed := claim(t, d, 1)
-	running := runRow{Status: "running", Total: 1, Running: 1, Started: true}
+	run := s.order(1)
+	held := s.claim(1)
 	for _, faults := range [][2]error{{fault, nil}, {nil, fault}} {
 		countFault, finishedFault = faults[0], faults[1]
-		_, err := d.Settle(t.Context(), jobs.Reporter{}, []jobs.Settlement{settlement(claimed[0], jobs.Completed)})
-		if got := s.run(t, run); !errors.Is(err, fault) || got != running {
-			t.Errorf("%v: settled with %v, the run is %+v", faults, err, got)
+		if _, err := d.Settle(t.Context(), Reporter{}, []Settlement{settlement(held[0], Completed)}); !errors.Is(err, fault) {
+			t.Errorf("%v: settled with %v", faults, err)
 		}
-		equal(t, 0, s.count(t, `SELECT count(*) FROM job_results`), faults, ": results")
+		equal(t, "running: 1 of 1 jobs running, 0 completed, 0 failed, 0 canceled", s.state(run))
+		equal(t, 0, s.rows("job_results"), faults, ": results")
 	}
 	countFault, finishedFault = nil, nil
-	equal(t, []string{jobs.Settled}, settle(t, d, jobs.Completed, claimed...), "afterwards")
+	equal(t, "settled", s.on(d).settle(Completed, held...), "afterwards")
 }

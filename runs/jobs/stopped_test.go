@@ -1,4 +1,4 @@
-package jobs_test
+package jobs
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"aiv/runs"
-	"aiv/runs/jobs"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -19,99 +18,82 @@ import (
 // that were returned.
 func TestStoppedProcess(t *testing.T) {
 	t.Parallel()
-	s, other := start(t)
-	pool := s.open(t)
-	p := newPause(t)
-	stopped := jobs.New(jobs.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 10, Finished: p.finished})
-	a := s.account(t)
-	s.createRun(t, a, []string{"m1"}, 1, 1)
-	rest := s.createRun(t, a, []string{"m1"}, 2, 1)
-	held := claim(t, other, 3)
-	settle(t, other, jobs.Released, held[2])
-	held = held[:2] // the first run's job, and one of the second
-	settled := make(chan error, 1)
-	go func() {
-		_, err := stopped.Settle(t.Context(), jobs.Reporter{}, []jobs.Settlement{settlement(held[0], jobs.Completed), settlement(held[1], jobs.Completed)})
-		settled <- err
-	}()
-	p.wait(t, settled)
-	got := claimInTime(t, other)
-	if len(got) != 1 || got[0].Key.Run != rest {
-		t.Errorf("claimed %+v", got)
-	}
-	p.end()
-	if err := <-settled; err == nil {
-		t.Error("the settlement of the stopped process was acknowledged")
-	}
-	equal(t, []string{jobs.Settled, jobs.Settled}, settle(t, other, jobs.Completed, held...), "settled by another process")
-}
-
-// A pause stops a process in the transaction that makes a run final, before its commit.
-type pause struct {
-	began chan struct{}
-	over  context.Context
-	end   context.CancelFunc
-}
-
-// newPause returns a pause that ends with the test, before the pools are closed that were opened before: they wait for
-// the connection.
-func newPause(t *testing.T) *pause {
-	p := &pause{began: make(chan struct{})}
-	p.over, p.end = context.WithCancel(context.Background())
-	t.Cleanup(p.end)
-	return p
-}
-
-func (p *pause) finished(context.Context, store.Tx, []runs.Run) error {
-	close(p.began)
-	<-p.over.Done()
-	return nil
-}
-
-// wait waits until the pause has begun. ended gets what the process did.
-func (p *pause) wait(t *testing.T, ended <-chan error) {
-	t.Helper()
-	select {
-	case <-p.began:
-	case err := <-ended:
-		t.Fatalf("the process was not stopped: %v", err)
-	}
-}
-
-// claimInTime claims a job of a run whose row a stopped process has locked. A cluster gives up on locks before the
-// stopped process must have released the row.
-func claimInTime(t *testing.T, d *jobs.Dispatcher) []jobs.Job {
-	t.Helper()
-	for {
-		got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute})
-		if !storetest.OnCitus() || !store.IsLockTimeout(err) {
-			must(t, err)
-			return got
-		}
-	}
+	s := newSite(t)
+	h := newHalt(t)
+	stopped := s.dispatcher(Config{Pool: s.open(t, ""), Timeout: 20 * time.Second, Finished: h.finished})
+	a := s.account()
+	s.orderOf(a, "m1", 1, 1)
+	rest := s.orderOf(a, "m1", 2, 1)
+	held := s.claim(3)
+	s.settle(Released, held[2])
+	both := []Settlement{settlement(held[0], Completed), settlement(held[1], Completed)} // one of each run
+	h.during(func() error { return ignore(stopped.Settle(t.Context(), Reporter{}, both)) }, func() { s.claimInTime(rest) })
+	equal(t, "settled settled", s.report(Reporter{}, both...), "settled by another process")
 }
 
 // TestStoppedCancel: a process that stops while it cancels a run does not stop the claims of others.
 func TestStoppedCancel(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	pool := s.open(t)
-	p := newPause(t)
-	stopped := runs.New(runs.Config{Pool: pool, Timeout: 20 * time.Second, Finished: p.finished})
-	a := s.account(t)
-	run := s.createRun(t, a, []string{"m1"}, 2, 1)
-	canceled := make(chan error, 1)
-	go func() {
-		_, err := stopped.Cancel(t.Context(), a, run)
-		canceled <- err
-	}()
-	p.wait(t, canceled)
-	if got := claimInTime(t, s.dispatcher(t)); len(got) != 1 || got[0].Key.Run != run {
-		t.Errorf("claimed %+v", got)
+	h := newHalt(t)
+	stopped := runs.New(runs.Config{Pool: s.open(t, ""), Timeout: 20 * time.Second, Finished: h.finished})
+	a := s.account()
+	run := s.orderOf(a, "m1", 2, 1)
+	h.during(func() error { return ignore(stopped.Cancel(t.Context(), a, run)) }, func() { s.claimInTime(run) })
+}
+
+// A halt stops a process in the transaction that makes a run final, before its commit.
+type halt struct {
+	t     *testing.T
+	began chan struct{}
+	over  context.Context
+	end   context.CancelFunc
+}
+
+// newHalt returns a halt that ends with the test.
+func newHalt(t *testing.T) *halt {
+	h := &halt{t: t, began: make(chan struct{})}
+	h.over, h.end = context.WithCancel(context.Background())
+	return h
+}
+
+func (h *halt) finished(context.Context, store.Tx, []runs.Run) error {
+	close(h.began)
+	<-h.over.Done()
+	return nil
+}
+
+// during calls then while a process is stopped in f, which must fail afterwards.
+func (h *halt) during(f func() error, then func()) {
+	h.t.Helper()
+	h.t.Cleanup(h.end) // before the pools are closed, which wait for the connection
+	ended := make(chan error, 1)
+	go func() { ended <- f() }()
+	select {
+	case <-h.began:
+	case err := <-ended:
+		h.t.Fatalf("the process was not stopped: %v", err)
 	}
-	p.end()
-	if err := <-canceled; err == nil {
-		t.Error("the cancellation of the stopped process was acknowledged")
+	then()
+	h.end()
+	if err := <-ended; err == nil {
+		h.t.Error("what the stopped process did was acknowledged")
+	}
+}
+
+// claimInTime claims a job of a run whose row a stopped process has locked. A cluster gives up on locks before the
+// stopped process must have released the row.
+func (s *site) claimInTime(run store.ID) {
+	s.t.Helper()
+	for {
+		got, err := s.d.Claim(s.t.Context(), request(ClaimRequest{}))
+		if storetest.OnCitus() && store.IsLockTimeout(err) {
+			continue
+		}
+		if err != nil || len(got) != 1 || got[0].Key.Run != run {
+			s.t.Errorf("claimed %+v, %v", got, err)
+		}
+		return
 	}
 }
 
@@ -120,20 +102,14 @@ func TestStoppedClaim(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	stop := newStopper("pg_advisory_xact_lock")
-	pool := storetest.WithTracer(t, s.pool, stop)
-	release := sync.OnceFunc(func() { close(stop.release) })
-	t.Cleanup(release) // before its pool is closed, which waits for the connection
-	patient, err := store.OpenHot(t.Context(), s.url+"&lock_timeout=25s", 2)
-	must(t, err)
-	t.Cleanup(patient.Close)
-
-	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
-	stopped := jobs.New(jobs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 10})
-	claimed := goClaim(t.Context(), stopped, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute})
+	stopped := s.on(s.dispatcher(Config{Pool: storetest.WithTracer(t, s.pool, stop)}))
+	t.Cleanup(stop.release) // before its pool is closed, which waits for the connection
+	patient := s.on(s.dispatcher(Config{Pool: s.open(t, "&lock_timeout=25s")}))
+	s.order(1)
+	claimed := stopped.goClaim(t.Context(), ClaimRequest{})
 	<-stop.stopped
-	got := claim(t, jobs.New(jobs.Config{Pool: patient, Timeout: time.Minute, MaxWaiting: 10}), 1)
-	release()
-	equal(t, 1, len(got), "jobs")
+	equal(t, 1, len(patient.claim(1)), "jobs")
+	stop.release()
 	if (<-claimed).err == nil {
 		t.Error("the claim of the stopped process was answered")
 	}
@@ -142,15 +118,19 @@ func TestStoppedClaim(t *testing.T) {
 // A stopper stops its process after the first batch with a statement that contains sql.
 type stopper struct {
 	storetest.Statements
-	sql              string
-	once             sync.Once
-	stopped, release chan struct{}
+	sql     string
+	once    sync.Once
+	stopped chan struct{}
+	over    context.Context
+	release context.CancelFunc
 }
 
 type stopperKey struct{}
 
 func newStopper(sql string) *stopper {
-	return &stopper{sql: sql, stopped: make(chan struct{}), release: make(chan struct{})}
+	s := &stopper{sql: sql, stopped: make(chan struct{})}
+	s.over, s.release = context.WithCancel(context.Background())
+	return s
 }
 
 func (s *stopper) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
@@ -167,7 +147,7 @@ func (s *stopper) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBat
 	if *ctx.Value(stopperKey{}).(*bool) {
 		s.once.Do(func() {
 			close(s.stopped)
-			<-s.release
+			<-s.over.Done()
 		})
 	}
 }

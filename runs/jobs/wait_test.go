@@ -1,4 +1,4 @@
-package jobs_test
+package jobs
 
 import (
 	"context"
@@ -10,43 +10,49 @@ import (
 	"time"
 
 	"aiv/auth"
-	"aiv/runs/jobs"
-	"aiv/store"
 	"aiv/store/storetest"
 )
 
-// TestWaitingClaimGetsAJob: a waiting claim gets a job soon after there is one, and ends when the process stops or the client leaves.
+// TestWaitingClaimGetsAJob: a waiting claim gets a job soon after there is one, and ends when the process stops or the
+// client leaves.
 func TestWaitingClaimGetsAJob(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	d := s.process(t)
-	wait := func(ctx context.Context, providers []string) <-chan claimed {
-		return goClaim(ctx, d, &jobs.ClaimRequest{Worker: store.NewID(), Providers: providers, Limit: 1, Lease: time.Minute, Wait: time.Minute})
+	s := newSite(t).process(nil)
+	wait := func(ctx context.Context, providers ...string) <-chan claimed {
+		return s.goClaim(ctx, ClaimRequest{Providers: providers, Wait: time.Minute})
 	}
 	leaving, leave := context.WithCancel(t.Context())
-	other, gone, first := wait(t.Context(), []string{"p2"}), wait(leaving, []string{"p2"}), wait(t.Context(), nil)
-	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
-	job := (<-first).jobs
-	for _, o := range []jobs.Outcome{jobs.Released, jobs.Throttled} {
-		next := wait(t.Context(), []string{"p1"})
-		settle(t, d, o, job...)
-		if o == jobs.Throttled {
-			s.pass(t, time.Minute)
+	other, gone, first := wait(t.Context(), "p2"), wait(leaving, "p2"), wait(t.Context())
+	s.order(1)
+	job := s.jobsOf(first)
+	for _, o := range []Outcome{Released, Throttled} {
+		next := wait(t.Context(), "p1")
+		s.settle(o, job...)
+		if o == Throttled {
+			s.pass(time.Minute)
 		}
-		job = (<-next).jobs
+		job = s.jobsOf(next)
 	}
 	equal(t, 1, len(job), "jobs after all")
 	leave()
-	if a := <-gone; a.err == nil {
-		t.Errorf("a client that left got %v", a)
+	if got := <-gone; got.err == nil {
+		t.Errorf("a client that left got %v", got)
 	}
-	d.Stop()
-	if a := <-other; a.err != nil || len(a.jobs) != 0 {
-		t.Errorf("at the end: %v", a)
+	s.d.Stop()
+	equal(t, 0, len(s.jobsOf(other)), "jobs at the end")
+	equal(t, 0, len(s.jobsOf(wait(t.Context()))), "jobs after the end")
+}
+
+// asleep returns how many waiting claims have not been woken.
+func (w *waiters) asleep() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for e := w.waiting.Front(); e != nil; e = e.Next() {
+		if !e.Value.(*waiter).awake {
+			n++
+		}
 	}
-	if a := <-wait(t.Context(), nil); a.err != nil || len(a.jobs) != 0 {
-		t.Errorf("after the end: %v", a)
-	}
+	return n
 }
 
 // TestManyWait: the poll that finds a new run hands out as many jobs as there are to the claims that wait, one each, and
@@ -54,84 +60,78 @@ func TestWaitingClaimGetsAJob(t *testing.T) {
 func TestManyWait(t *testing.T) {
 	t.Parallel()
 	const waiting = 100
-	s, d := start(t)
-	a := s.account(t)
+	s := newSite(t)
 	var served atomic.Int64
 	var wg sync.WaitGroup
 	for range waiting {
 		wg.Go(func() {
-			got, err := d.Claim(t.Context(), &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute, Wait: time.Minute})
-			if err != nil {
-				t.Error(err)
+			got := <-s.goClaim(t.Context(), ClaimRequest{Wait: time.Minute})
+			if got.err != nil {
+				t.Error(got.err)
 			}
-			served.Add(int64(len(got)))
+			served.Add(int64(len(got.jobs)))
 		})
 	}
 	defer wg.Wait()
-	defer d.Stop()
-	storetest.Eventually(t, "all claims wait", func() bool { return d.Asleep() == waiting })
-	before := d.Claims()
-	s.createRun(t, a, []string{"m1"}, 3, 1)
-	must(t, d.Poll(t.Context()))
-	storetest.Eventually(t, "three jobs are claimed", func() bool { return served.Load() == 3 })
-	storetest.Eventually(t, "the others wait", func() bool { return d.Asleep() == waiting-3 })
+	defer s.d.Stop()
+	until := func(jobs, asleep int) {
+		t.Helper()
+		storetest.Eventually(t, fmt.Sprintf("%d jobs are claimed, %d claims sleep", jobs, asleep), func() bool {
+			return served.Load() == int64(jobs) && s.d.waiters.asleep() == asleep
+		})
+	}
+	until(0, waiting)
+	before := s.d.claims.Stats().Inputs
+	s.order(3)
+	must(t, s.d.poll(t.Context()))
+	until(3, waiting-3)
 	// The poll wakes one claim, and each of the three that get jobs wakes two.
-	equal(t, 7, d.Claims()-before, "claims were made for three jobs")
-	s.createRun(t, a, []string{"m1"}, waiting-3, 1)
-	must(t, d.Poll(t.Context()))
-	storetest.Eventually(t, "all jobs are claimed", func() bool { return served.Load() == waiting })
+	equal(t, 7, s.d.claims.Stats().Inputs-before, "claims were made for three jobs")
+	s.order(waiting - 3)
+	must(t, s.d.poll(t.Context()))
+	until(waiting, 0)
 }
 
 // TestRevokedClaims: many waiting claims of a worker that is revoked do not delay another one.
 func TestRevokedClaims(t *testing.T) {
 	t.Parallel()
 	const failing = 100 // more than a poll each would wake in time
-	s := newSite(t)
-	d := s.process(t)
-	revoked := s.worker(t)
-	wait := func(worker store.ID) ([]jobs.Job, error) {
-		return d.Claim(t.Context(), &jobs.ClaimRequest{Worker: worker, Limit: 1, Lease: time.Minute, Wait: 10 * time.Second})
-	}
+	s := newSite(t).process(nil)
+	revoked := s.worker()
 	waiting := func(n int) {
 		t.Helper()
-		storetest.Eventually(t, fmt.Sprint(n, " claims wait"), func() bool { return d.Stats().Waiting == n })
+		storetest.Eventually(t, fmt.Sprint(n, " claims wait"), func() bool { return s.d.Stats().Waiting == n })
 	}
-	var wg sync.WaitGroup
+	var of []<-chan claimed
 	for range failing {
-		wg.Go(func() {
-			if got, err := wait(revoked); !errors.Is(err, auth.ErrUnknownWorker) {
-				t.Errorf("a claim of the revoked worker: %d jobs, %v", len(got), err)
-			}
-		})
+		of = append(of, s.goClaim(t.Context(), ClaimRequest{Worker: revoked, Wait: 10 * time.Second}))
 	}
 	waiting(failing)
-	wg.Go(func() {
-		if got, err := wait(store.NewID()); err != nil || len(got) != 1 {
-			t.Errorf("the other claim: %d jobs, %v", len(got), err)
-		}
-	})
+	other := s.goClaim(t.Context(), ClaimRequest{Wait: 10 * time.Second})
 	waiting(failing + 1)
-	s.exec(t, `UPDATE workers SET revoked_at = now()`)
-	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
-	wg.Wait()
+	s.exec(`UPDATE workers SET revoked_at = now()`)
+	s.order(1)
+	equal(t, 1, len(s.jobsOf(other)), "jobs of the other claim")
+	for _, c := range of {
+		if got := <-c; !errors.Is(got.err, auth.ErrUnknownWorker) {
+			t.Errorf("a claim of the revoked worker: %d jobs, %v", len(got.jobs), got.err)
+		}
+	}
 }
 
 // TestSweepDoesNotDelayClaims: while a sweep is not done, claims that wait get jobs.
 func TestSweepDoesNotDelayClaims(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
-	claim(t, s.dispatcher(t), 1)
-	s.pass(t, 2*time.Minute)
-	stop := newStopper(jobs.ReadClock) // when the sweep has locked the run
-	d := s.processOn(t, storetest.WithTracer(t, s.pool, stop))
-	release := sync.OnceFunc(func() { close(stop.release) })
-	t.Cleanup(release) // before the process is ended, which waits for the sweep
-	<-stop.stopped
-	waiting := goClaim(t.Context(), d, &jobs.ClaimRequest{Worker: store.NewID(), Limit: 1, Lease: time.Minute, Wait: storetest.Patience})
-	storetest.Eventually(t, "the claim waits", func() bool { return d.Stats().Waiting == 1 })
-	s.createRun(t, s.account(t), []string{"m1"}, 1, 1)
-	if got := <-waiting; got.err != nil || len(got.jobs) != 1 {
-		t.Errorf("%d jobs, %v", len(got.jobs), got.err)
-	}
+	s.order(1)
+	s.claim(1)
+	s.pass(2 * time.Minute)
+	stop := newStopper(readClockAndRevoked)
+	p := s.process(storetest.WithTracer(t, s.pool, stop))
+	t.Cleanup(stop.release) // before the process is ended, which waits for the sweep
+	<-stop.stopped          // when the sweep has locked the run
+	waiting := p.goClaim(t.Context(), ClaimRequest{Wait: storetest.Patience})
+	storetest.Eventually(t, "the claim waits", func() bool { return p.d.Stats().Waiting == 1 })
+	s.order(1)
+	equal(t, 1, len(s.jobsOf(waiting)), "jobs")
 }
