@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http/httptest"
 	"slices"
@@ -13,8 +15,8 @@ import (
 	"aiv/store/strictjson"
 )
 
-// TestBudgetIsNeverExceeded: whatever requests reserve and release, the memory that is left is that of the others, and all of it at
-// the end.
+// TestBudgetIsNeverExceeded: whatever requests reserve and release, the memory that is left is what the others do not
+// take.
 func TestBudgetIsNeverExceeded(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := budget{free: maxMemory}
@@ -35,7 +37,11 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 		default:
 			before := x.reserved
 			err := b.reserve(x, n)
-			if err == nil && x.reserved != before+n || err != nil && (x.reserved != before || before+n <= small) {
+			want := before
+			if err == nil {
+				want += n
+			}
+			if x.reserved != want || err != nil && before+n <= small {
 				t.Fatalf("reserving %d after %d: %v, %d", n, before, err, x.reserved)
 			}
 		}
@@ -55,32 +61,32 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 // TestMemoryForMedium: large requests leave memory for medium ones.
 func TestMemoryForMedium(t *testing.T) {
 	b := budget{free: forMedium + 4096, counted: 1}
-	if err := b.reserve(&exchange{}, medium+1); err == nil {
-		t.Error("a large request was not rejected")
-	}
-	if err := b.reserve(&exchange{}, medium); err != nil {
-		t.Errorf("a medium request: %v", err)
+	large, fits := b.reserve(&exchange{}, medium+1), b.reserve(&exchange{}, medium)
+	if large != batch.ErrOverloaded || fits != nil {
+		t.Errorf("a large request: %v; a medium one: %v", large, fits)
 	}
 }
 
-// TestBodyIsNotReceivedInVain: a request whose announced body does not fit, or is too large, is rejected before any of
-// it is received.
-func TestBodyIsNotReceivedInVain(t *testing.T) {
+// TestRefusedForItsSize: a request whose announced body does not fit, or is too large, is rejected before any of it is
+// received. One whose values need more memory than others leave is rejected before it is parsed.
+func TestRefusedForItsSize(t *testing.T) {
 	for _, test := range []struct {
-		size    int
-		handler *Handler
-		want    error
+		name     string
+		body     string
+		free     int
+		want     error
+		received bool
 	}{
-		{4 << 20, &Handler{memory: budget{free: forMedium + 2<<20, counted: 1}}, batch.ErrOverloaded},
-		{maxBody + 1, New(Config{}), tooLarge()},
+		{"does not fit", strings.Repeat("x", 4<<20), forMedium + 2<<20, batch.ErrOverloaded, false},
+		{"is too large", strings.Repeat("x", maxBody+1), maxMemory, tooLarge(), false},
+		{"has many values", "[" + strings.Repeat("0,", 40_000) + "0]", forMedium, batch.ErrOverloaded, true},
 	} {
-		body := strings.NewReader(strings.Repeat("x", test.size))
-		x := &exchange{ResponseWriter: httptest.NewRecorder(), request: httptest.NewRequest("POST", "/", body)}
-		if _, err := test.handler.readBody(x); err == nil || err.Error() != test.want.Error() {
-			t.Errorf("%d bytes: got %v, want %v", test.size, err, test.want)
-		}
-		if body.Len() != test.size {
-			t.Errorf("%d of %d bytes were received", test.size-body.Len(), test.size)
+		h := &Handler{memory: budget{free: test.free, counted: 1}}
+		x := newExchange(test.body)
+		body := strings.NewReader(test.body)
+		x.request.Body = io.NopCloser(body)
+		if _, err := h.readJSON(x); fmt.Sprint(err) != test.want.Error() || (body.Len() == 0) != test.received {
+			t.Errorf("%s: %v, %d of %d bytes are left, want %v", test.name, err, body.Len(), len(test.body), test.want)
 		}
 	}
 }
@@ -104,14 +110,6 @@ func TestSmallRequests(t *testing.T) {
 				t.Errorf("%.40s… (%d bytes, announced %v): %v, with %d bytes reserved", body, len(body), announced, err, x.reserved)
 			}
 		}
-	}
-}
-
-// TestManyValues: a body is rejected if its values need more memory than others leave.
-func TestManyValues(t *testing.T) {
-	h := &Handler{memory: budget{free: forMedium, counted: 1}}
-	if _, err := h.readJSON(newExchange("[" + strings.Repeat("0,", 40_000) + "0]")); err != batch.ErrOverloaded {
-		t.Errorf("got %v, want %v", err, batch.ErrOverloaded)
 	}
 }
 
