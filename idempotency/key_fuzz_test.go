@@ -1,10 +1,8 @@
-package idempotency_test
+package idempotency
 
 import (
 	"strings"
 	"testing"
-
-	"aiv/idempotency"
 )
 
 // FuzzParseKey: an accepted key is visible ASCII of a bounded length, and both of its forms are parsed as the same key.
@@ -16,20 +14,20 @@ func FuzzParseKey(f *testing.F) {
 	}
 	quote := strings.NewReplacer(`"`, `\"`, `\`, `\\`)
 	f.Fuzz(func(t *testing.T, header string) {
-		key, err := idempotency.ParseKey(header)
+		key, err := ParseKey(header)
 		if err != nil {
 			if key != "" || err.Error() == "" {
 				t.Errorf("%q: got %q with the error %q", header, key, err)
 			}
 			return
 		}
-		if len(key) < 1 || len(key) > idempotency.MaxKeyLength || strings.ContainsFunc(key, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
+		if len(key) < 1 || len(key) > MaxKeyLength || strings.ContainsFunc(key, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
 			t.Errorf("%q: got %q", header, key)
 		}
-		if again, err := idempotency.ParseKey(`"` + quote.Replace(key) + `"`); again != key || err != nil {
+		if again, err := ParseKey(`"` + quote.Replace(key) + `"`); again != key || err != nil {
 			t.Errorf("%q, quoted: got %q, %v", key, again, err)
 		}
-		if again, err := idempotency.ParseKey(key); !strings.HasPrefix(key, `"`) && (again != key || err != nil) {
+		if again, err := ParseKey(key); !strings.HasPrefix(key, `"`) && (again != key || err != nil) {
 			t.Errorf("%q, bare: got %q, %v", key, again, err)
 		}
 	})

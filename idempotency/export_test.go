@@ -1,7 +1,0 @@
-package idempotency
-
-// The statements of Purge.
-const (
-	PurgeEndSQL = purgeEnd
-	PurgeSQL    = purge
-)
