@@ -159,6 +159,7 @@ func TestUnknownJobs(t *testing.T) {
 	unknown, other := j, j
 	unknown.Key.Ordinal, other.Key.Account = 2, s.account()
 	equal(t, "stale stale stale settled", s.settle(Completed, unknown, other, Job{Attempt: 1}, j))
+	equal(t, "stale", s.report(Reporter{Providers: []string{"p2"}}, settlement(j, Completed)), "of another provider's worker")
 }
 
 // TestRepeatedInOneBatch: settlements that are repeated in one transaction are settled again, with another outcome

@@ -1,18 +1,18 @@
 package results
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"aiv/store"
 	"aiv/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -53,100 +53,90 @@ func (r *testRun) write(t *testing.T, pool *pgxpool.Pool, random *rand.Rand) {
 	counts := map[string]int{}
 	var b pgx.Batch
 	for at := 0; at < testJobs; {
-		ordinal, state := at+1, r.states[at]
-		counts[r.status(ordinal)]++
+		first, state := at+1, r.states[at]
+		counts[r.status(first)]++
 		at++
 		switch state {
 		case "completed", "failed", "swept":
-			b.Queue(`INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, canceled, started_at, finished_at, answer, error_code, error_message)
-				VALUES ($1, $2, $3, 1, true, $4, now(), now(), $5, $6, $6)`,
-				r.account, r.id, ordinal, state == "swept", textIf(state == "completed", "{}"), textIf(state == "failed", "x"))
+			b.Queue(`
+INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, canceled, started_at, finished_at, answer, error_code,
+  error_message)
+VALUES ($1, $2, $3, 1, true, $4 = 'swept', now(), now(), CASE $4 WHEN 'completed' THEN '{}' END,
+  CASE $4 WHEN 'failed' THEN 'x' END, CASE $4 WHEN 'failed' THEN 'x' END)`, r.account, r.id, first, state)
 		case "running", "waiting", "ready":
-			lease := state
-			if state == "running" {
-				lease = "held"
-			}
 			for at%testPerModel != 0 && r.states[at] == state && random.IntN(3) > 0 {
 				counts[r.status(at+1)]++
 				at++
 			}
-			b.Queue(`INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until, started_at, worker_id)
-				VALUES ($1, $2, $3, $4, 'p', now(), $5, 1, 0, now(), now(), $1)`,
-				r.account, r.id, ordinal, at, lease)
+			b.Queue(`
+INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until,
+  started_at, worker_id)
+VALUES ($1, $2, $3, $4, 'p', now(), CASE $5 WHEN 'running' THEN 'held' ELSE $5 END, 1, 0, now(), now(), $1)`,
+				r.account, r.id, first, at, state)
 		}
 	}
 	status := "running"
-	var started, finished *time.Time
-	switch now := time.Now(); {
+	switch {
 	case r.canceled:
-		status, finished = "canceled", &now
+		status = "canceled"
 	case counts["queued"] == testJobs:
 		status = "queued"
 	case counts["completed"]+counts["failed"] == testJobs:
-		status, started, finished = "partial", &now, &now
-	default:
-		started = &now
+		status = "partial"
 	}
-	b.Queue(`INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
-			locale, country, language, total_jobs, jobs_returned, jobs_completed, jobs_failed, jobs_canceled, started_at, finished_at)
-		VALUES ($1, $2, $1, $3, 'grounded', 'AIVM-1.0', '{m1,m2,m3}', '{q1,q2,q3,q4}', $4, 'it-IT', 'IT', 'it', $5, $6, $7, $8, $9, $10, $11)`,
-		r.account, r.id, status, testRepetitions, testJobs, counts["queued"], counts["completed"], counts["failed"], counts["canceled"],
-		started, finished)
+	b.Queue(`
+INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids,
+  question_ids, repetitions, locale, country, language, total_jobs, jobs_returned, jobs_completed, jobs_failed, jobs_canceled,
+  started_at, finished_at)
+VALUES ($1, $2, $1, $3, 'grounded', 'AIVM-1.0', '{m1,m2,m3}', '{q1,q2,q3,q4}', $4, 'it-IT', 'IT', 'it', $5, $6, $7, $8, $9,
+  CASE WHEN $3 IN ('running', 'partial') THEN now() END, CASE WHEN $3 IN ('partial', 'canceled') THEN now() END)`,
+		r.account, r.id, status, testRepetitions, testJobs,
+		counts["queued"], counts["completed"], counts["failed"], counts["canceled"])
 	if err := pool.SendBatch(t.Context(), &b).Close(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func textIf(condition bool, text string) *string {
-	if condition {
-		return &text
-	}
-	return nil
 }
 
 // testRuns returns runs in each state. In the order of a model, the jobs that were claimed come before the others.
 func testRuns(random *rand.Rand) map[string]*testRun {
 	runs := make(map[string]*testRun)
 	account := store.NewID()
-	for _, of := range []struct {
-		name, states string // of the jobs that were claimed
-		all          bool   // claimed
-		canceled     bool
-	}{
-		{name: "queued"},
-		{name: "canceled before a claim", canceled: true},
-		{name: "started", states: "running"},
-		{name: "running", states: "completed completed failed running running waiting ready"},
-		{name: "all claimed", states: "completed completed failed running running waiting ready", all: true},
-		{name: "retries", states: "waiting waiting waiting ready running"},
-		{name: "mostly failed", states: "failed failed failed failed failed failed failed completed running"},
-		{name: "completed", states: "completed", all: true},
-		{name: "partial", states: "completed failed failed", all: true},
-		{name: "failed", states: "failed", all: true},
-		{name: "canceled", states: "completed completed failed running waiting ready", canceled: true},
-		{name: "canceled and swept", states: "completed completed failed swept swept", canceled: true},
-		{name: "claimed, canceled and swept", states: "completed failed swept", all: true, canceled: true},
+	for name, claimed := range map[string]string{ // the states of jobs that were claimed; all: no other jobs
+		"queued":                      "",
+		"canceled before a claim":     "",
+		"started":                     "running",
+		"running":                     "completed completed failed running running waiting ready",
+		"all claimed":                 "completed completed failed running running waiting ready all",
+		"retries":                     "waiting waiting waiting ready running",
+		"mostly failed":               "failed failed failed failed failed failed failed completed running",
+		"completed":                   "completed all",
+		"partial":                     "completed failed failed all",
+		"failed":                      "failed all",
+		"canceled":                    "completed completed failed running waiting ready",
+		"canceled and swept":          "completed completed failed swept swept",
+		"canceled, claimed and swept": "completed failed swept all",
 	} {
-		r := &testRun{account: account, id: store.NewID(), canceled: of.canceled}
-		states := strings.Fields(of.states)
+		claimed, all := strings.CutSuffix(claimed, " all")
+		states := strings.Fields(claimed)
+		r := &testRun{account: account, id: store.NewID(), canceled: strings.HasPrefix(name, "canceled")}
 		for model := range 3 {
-			claimed := random.IntN(testPerModel)
-			if of.all {
-				claimed = testPerModel
-			} else if len(states) == 0 {
-				claimed = 0
+			n := random.IntN(testPerModel)
+			if all {
+				n = testPerModel
 			}
-			for i := range claimed {
-				r.states[model*testPerModel+i] = states[random.IntN(len(states))]
+			for i := range n {
+				if len(states) > 0 {
+					r.states[model*testPerModel+i] = states[random.IntN(len(states))]
+				}
 			}
 		}
-		runs[of.name] = r
+		runs[name] = r
 	}
 	return runs
 }
 
-// TestPagesOfEachFilter compares the pages of each filter with the states of all jobs, for runs in each state and steps of
-// several sizes.
+// TestPagesOfEachFilter compares the pages of each filter with the states of all jobs, for runs in each state and steps
+// of several sizes.
 func TestPagesOfEachFilter(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)
@@ -155,7 +145,8 @@ func TestPagesOfEachFilter(t *testing.T) {
 	for _, r := range runs {
 		r.write(t, pool, random)
 	}
-	filters := []Filter{{}, {ModelID: "m2"}, {QuestionID: "q2"}, {ModelID: "m3", QuestionID: "q4"}, {ModelID: "none"}, {QuestionID: "none"}}
+	filters := []Filter{{}, {ModelID: "m2"}, {QuestionID: "q2"}, {ModelID: "m3", QuestionID: "q4"}, {ModelID: "none"},
+		{QuestionID: "none"}}
 	for name, r := range runs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +163,7 @@ func TestPagesOfEachFilter(t *testing.T) {
 					step := []int{1, 5, maxCandidates}[(set+i)%3]
 					limit := []int{2, 5, 7, 100}[(set+i)%4]
 					got, want := pagesOf(t, pool, r, f, step, limit), r.pages(f, limit)
-					if diff := cmp.Diff(want, got); diff != "" {
+					if diff := gocmp.Diff(want, got); diff != "" {
 						t.Errorf("%+v, step %d, limit %d, states %q:\n%s", f, step, limit, r.states, diff)
 					}
 				}
@@ -205,8 +196,9 @@ func pagesOf(t *testing.T, db store.Querier, r *testRun, f Filter, step, limit i
 func (r *testRun) pages(f Filter, limit int) (pages [][]string) {
 	var jobs []string
 	for at := range testJobs {
-		model, question, status := fmt.Sprint("m", at/testPerModel+1), fmt.Sprint("q", at%testPerModel/testRepetitions+1), r.status(at+1)
-		if (f.ModelID == "" || f.ModelID == model) && (f.QuestionID == "" || f.QuestionID == question) &&
+		model, status := fmt.Sprint("m", at/testPerModel+1), r.status(at+1)
+		question := fmt.Sprint("q", at%testPerModel/testRepetitions+1)
+		if cmp.Or(f.ModelID, model) == model && cmp.Or(f.QuestionID, question) == question &&
 			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, status)) {
 			jobs = append(jobs, fmt.Sprint(at+1, " ", model, " ", question, " ", at%testRepetitions+1, " ", status))
 		}
@@ -233,44 +225,63 @@ func (c *changing) Query(ctx context.Context, sql string, args ...any) (pgx.Rows
 	return c.Pool.Query(ctx, sql, args...)
 }
 
-// TestJobsThatChange: a page is full if enough jobs follow, even when those that were found first have changed since.
+// TestJobsThatChange: a page is full if enough jobs follow, even when those that were found first have changed since. If
+// the run is canceled then, the steps grow until none is left.
 func TestJobsThatChange(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)
-	r := &testRun{account: store.NewID(), id: store.NewID()}
-	for i := range 10 {
-		r.states[i] = []string{"waiting", "ready"}[i%2] // each job has its own lease
-	}
-	r.states[testPerModel] = "running"
-	r.write(t, pool, rand.New(rand.NewPCG(1, 1)))
-	db := &changing{Pool: pool, change: func() {
-		storetest.Exec(t, pool, `UPDATE job_leases SET state = 'held' WHERE ordinal <= 3`)
-	}}
 	queued := Filter{Statuses: []string{"queued"}}
-	got := pagesOf(t, db, r, queued, 1, 3)
-	for i := range 3 {
-		r.states[i] = "running"
-	}
-	if diff := cmp.Diff(r.pages(queued, 3), got); diff != "" {
-		t.Error(diff)
+	for name, test := range map[string]struct {
+		before, after testRun
+		change        string
+		step, limit   int
+		reads         int // of states, at most; 0: any number
+	}{
+		"claimed": {testRun{states: [testJobs]string{"ready", "waiting", "ready", "waiting", "ready", testPerModel: "running"}},
+			testRun{states: [testJobs]string{"running", "running", "running", "waiting", "ready", testPerModel: "running"}},
+			`UPDATE job_leases SET state = 'held' WHERE ordinal <= 3`, 1, 3, 0},
+		"canceled": {testRun{}, testRun{canceled: true},
+			`UPDATE measurement_runs SET status = 'canceled', finished_at = now() WHERE status = 'queued'`, maxCandidates, 1, 4},
+	} {
+		r := &test.before
+		r.account, r.id = store.NewID(), store.NewID()
+		r.write(t, pool, rand.New(rand.NewPCG(1, 1)))
+		db := &changing{Pool: pool, change: func() { storetest.Exec(t, pool, test.change) }}
+		got := pagesOf(t, db, r, queued, test.step, test.limit)
+		if diff := gocmp.Diff(test.after.pages(queued, test.limit), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if test.reads > 0 && db.reads > test.reads {
+			t.Errorf("%s: the states were read by %d statements, want at most %d", name, db.reads, test.reads)
+		}
 	}
 }
 
-// TestCanceledWhileRead: if a run is canceled after its jobs were found, the steps grow until none is left.
-func TestCanceledWhileRead(t *testing.T) {
+// TestPageOfLargeAnswers: a page ends before its items are larger than 4 MiB, and has at least one.
+func TestPageOfLargeAnswers(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)
 	r := &testRun{account: store.NewID(), id: store.NewID()}
-	r.write(t, pool, rand.New(rand.NewPCG(1, 1)))
-	db := &changing{Pool: pool, change: func() {
-		storetest.Exec(t, pool, `UPDATE measurement_runs SET status = 'canceled', finished_at = now()`)
-	}}
-	queued := Filter{Statuses: []string{"queued"}}
-	got := pagesOf(t, db, r, queued, maxCandidates, 1)
-	if r.canceled = true; db.reads > 4 {
-		t.Errorf("the states of %d jobs were read by %d statements, want 4 at most", testJobs, db.reads)
+	for i := range 6 {
+		r.states[i] = "completed"
 	}
-	if diff := cmp.Diff(r.pages(queued, 1), got); diff != "" {
+	r.states[5] = "failed"
+	r.write(t, pool, rand.New(rand.NewPCG(1, 1)))
+	for i, size := range []int{5 << 20, 2 << 20, 2<<20 - 2000, 10, 4<<20 - 10_000} {
+		storetest.Exec(t, pool, fmt.Sprintf(`UPDATE job_results SET answer = jsonb_build_object('text', repeat('x', %d))::text
+			WHERE ordinal = %d`, size, i+1))
+	}
+	// In JSON the message is six times as long.
+	storetest.Exec(t, pool, `UPDATE job_results SET error_message = repeat(U&'\0001', 2048) WHERE ordinal = 6`)
+	var pages []int
+	for after, more := int32(0), true; more; {
+		page, follows, err := List(t.Context(), pool, r.account, r.id, Filter{Statuses: []string{"completed", "failed"}}, after, 200)
+		if err != nil {
+			t.Fatal(err)
+		}
+		more, after, pages = follows, page[len(page)-1].Key.Ordinal, append(pages, len(page))
+	}
+	if diff := gocmp.Diff([]int{1, 2, 2, 1}, pages); diff != "" {
 		t.Error(diff)
 	}
 }
