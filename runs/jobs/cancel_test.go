@@ -14,15 +14,17 @@ import (
 // their attempts.
 func TestCanceledWhileClaimed(t *testing.T) {
 	t.Parallel()
-	for _, givenBack := range []bool{true, false} {
-		s := newSite(t)
-		run := s.order(5)
-		if first := s.claim(3); givenBack {
-			s.settle(Released, first...)
-		}
-		s.claimWhileCanceling(run, 2, true)
-		s.wantCanceled(3)
-		equal(t, 3, s.d.Stats().Claimed["p1"], "claims were counted")
+	for name, giveBack := range map[string]func(s *site, first []Job){
+		"given back": func(s *site, first []Job) { s.settle(Released, first...) }, "fresh": func(*site, []Job) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			run := s.order(5)
+			giveBack(s, s.claim(3))
+			s.claimWhileCanceling(run, 2, true)
+			s.wantCanceled(3)
+			equal(t, 3, s.d.Stats().Claimed["p1"], "claims were counted")
+		})
 	}
 }
 
@@ -31,11 +33,13 @@ func TestCanceledWhileClaimed(t *testing.T) {
 func TestCanceledBeforeStarted(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "about locks of one server")
-	for _, findsCanceled := range []bool{false, true} {
-		s := newSite(t)
-		// All jobs of a model, and a part of the other's.
-		s.claimWhileCanceling(s.orderOf(s.account(), "m1 m3", 2, 1), 3, !findsCanceled)
-		s.wantCanceled(0)
+	for name, waits := range map[string]bool{"waits": true, "finds": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			// All jobs of a model, and a part of the other's.
+			s.claimWhileCanceling(s.orderOf(s.account(), "m1 m3", 2, 1), 3, waits)
+			s.wantCanceled(0)
+		})
 	}
 }
 
@@ -63,7 +67,6 @@ func (s *site) wantCanceled(attempts int) {
 // TestCancelWaitsForClaim: a run is canceled after a claim that is taking jobs of it, so that these keep their
 // attempts.
 func TestCancelWaitsForClaim(t *testing.T) {
-	t.Parallel()
 	notOnCitus(t, "about locks of one server")
 	s := newSite(t)
 	account := s.account()
@@ -88,7 +91,6 @@ func TestCancelWaitsForClaim(t *testing.T) {
 // TestCompletedBeforeCancel: to an attempt that lost its lease, a job that another attempt has completed before its run
 // was canceled is lost or stale, and the run's other job is canceled.
 func TestCompletedBeforeCancel(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	run := s.order(2)
 	first := s.claim(2)
@@ -103,7 +105,6 @@ func TestCompletedBeforeCancel(t *testing.T) {
 // TestCanceledBeforeQueued: a run that is canceled before a dispatcher has queued its jobs takes no place in a claim
 // from a later run.
 func TestCanceledBeforeQueued(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	account := s.account()
 	s.cancel(s.orderOf(account, "m1", 1, 1))
@@ -116,7 +117,6 @@ func TestCanceledBeforeQueued(t *testing.T) {
 // TestCanceledJobsStay: the leases of a canceled run become results that show the same as package results shows of
 // leases: their attempts and start, and the end of the run.
 func TestCanceledJobsStay(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	run := s.order(6)
 	all := s.claim(4)
@@ -135,7 +135,6 @@ FROM job_leases l JOIN measurement_runs r ON r.account_id = l.account_id AND r.i
 // TestDeleteRuns deletes the runs of an account while its jobs are queued, held and settled. A late settlement is not
 // taken, and another account's jobs are handed out as before.
 func TestDeleteRuns(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	a := s.account()
 	for range 3 {

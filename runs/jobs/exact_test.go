@@ -17,7 +17,6 @@ import (
 // settle each of them once, without errors: on Citus they lock rows on several servers in different orders. Some of them
 // repeat what they have sent.
 func TestEachJobOnce(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	w := &workers{t: t, places: make(map[Key]string), settled: make(map[Key]int), held: make(map[Key]int)}
 	create := func(account store.ID, models string, questions, repetitions, jobs int) {
@@ -148,7 +147,6 @@ func (w *workers) outcomes(got []Job, r *rand.Rand) (settlements []Settlement) {
 // TestLimitHoldsOverTwoProcesses: over two processes, no more jobs are claimed than a limit allows, and all that it
 // allows.
 func TestLimitHoldsOverTwoProcesses(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	other := s.on(s.dispatcher(Config{Pool: s.open(t, ""), Timeout: 20 * time.Second}))
 	for range 3 {

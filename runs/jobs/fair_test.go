@@ -37,7 +37,6 @@ func (s *site) wantTurns(account store.ID) {
 // TestSmallAccountIsServedSoon: 6 jobs of one account come within two claims of 10 while 100,000 of another wait, and
 // turns go on across claims of 1.
 func TestSmallAccountIsServedSoon(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	large, small := s.account(), s.account()
 	names := map[store.ID]string{large: "large", small: "small"}
@@ -54,7 +53,6 @@ func TestSmallAccountIsServedSoon(t *testing.T) {
 // TestLoneAccountWritesOneTurn: a claim of an account that is alone writes its turn at the provider that served it only,
 // and an account that arrives later is served in turn.
 func TestLoneAccountWritesOneTurn(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.orderOf(s.account(), "m1 m2", 100, 1)
 	s.claim(2)
@@ -106,7 +104,6 @@ func TestClosedProvider(t *testing.T) {
 // TestTurnsOfListedProviders: claims of one job that list several providers serve the accounts in turn, although they
 // read few accounts of each provider and one account has jobs at more of them.
 func TestTurnsOfListedProviders(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	served := make(map[store.ID]int)
 	both := s.account()
@@ -135,30 +132,31 @@ func TestTurnsOfListedProviders(t *testing.T) {
 func TestTurnsWithoutJobs(t *testing.T) {
 	t.Parallel()
 	for _, providers := range [][]string{nil, {"p1"}} {
-		s := newSite(t)
-		want := func(run store.ID) {
-			t.Helper()
-			if got := s.claim(1, providers...); len(got) != 1 || got[0].Key.Run != run {
-				t.Errorf("claimed %+v, want a job of %s", got, run)
+		t.Run(fmt.Sprint(providers), func(t *testing.T) {
+			s := newSite(t)
+			want := func(run store.ID) {
+				t.Helper()
+				if got := s.claim(1, providers...); len(got) != 1 || got[0].Key.Run != run {
+					t.Errorf("claimed %+v, want a job of %s", got, run)
+				}
 			}
-		}
-		want(s.order(1))
-		canceled := s.order(2)
-		want(canceled)
-		s.cancel(canceled)
-		last := s.order(3)
-		for range 3 {
-			want(last)
-		}
-		equal(t, 0, len(s.claim(1, providers...)), "jobs without an account")
-		equal(t, 0, s.rows("job_turns"), "turns of accounts without jobs are left")
+			want(s.order(1))
+			canceled := s.order(2)
+			want(canceled)
+			s.cancel(canceled)
+			last := s.order(3)
+			for range 3 {
+				want(last)
+			}
+			equal(t, 0, len(s.claim(1, providers...)), "jobs without an account")
+			equal(t, 0, s.rows("job_turns"), "turns of accounts without jobs are left")
+		})
 	}
 }
 
 // TestTurnOfAccountWithMoreSpans: an account keeps its turn if a claim gets all spans that it has read of it, and there
 // are more. Its oldest runs come first.
 func TestTurnOfAccountWithMoreSpans(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.order(1)
 	account := s.account()
@@ -207,7 +205,6 @@ func (c *counter) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBat
 
 // TestManyTurnsWithoutJobs: the turns of many accounts whose runs were canceled cost a small claim few round trips.
 func TestManyTurnsWithoutJobs(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	var canceled []store.ID
 	for range 60 {
@@ -230,7 +227,6 @@ func TestManyTurnsWithoutJobs(t *testing.T) {
 
 // TestTurnAtNewProvider: an account that is next stays next when a run of it brings jobs of another provider.
 func TestTurnAtNewProvider(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.order(10)
 	s.order(10)
@@ -245,7 +241,6 @@ func TestTurnAtNewProvider(t *testing.T) {
 // TestFewSpans: a claim gets only the spans of fresh jobs that it may need. An account keeps its turn until its last
 // job is handed out.
 func TestFewSpans(t *testing.T) {
-	t.Parallel()
 	notOnCitus(t, "about the rows that PostgreSQL returns: on a cluster the statement has another form")
 	s := newSite(t)
 	account := s.account()

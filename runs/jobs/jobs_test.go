@@ -10,7 +10,6 @@ import (
 
 // TestRunOfJobs: a run's jobs are claimed in its order and settled; it is completed with the last of them.
 func TestRunOfJobs(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	run := s.orderOf(s.account(), "m1 m3 m2", 2, 2)
 	all := append(s.claim(1, "p2"), s.claim(100)...) // a claim of the last model starts the run, too
@@ -58,7 +57,6 @@ func TestGivenBackTogether(t *testing.T) {
 		}, 7, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			s := newSite(t)
 			s.orderOf(s.account(), "m1 m3", 2, 2)
 			test.giveBack(s, s.claim(8))

@@ -43,7 +43,6 @@ func (s *site) free(table string) int {
 // TestRunsAreLockedInOrder: a claim or a settlement that waits for the first of its runs has locked none of the others,
 // so that transactions with the same runs cannot deadlock.
 func TestRunsAreLockedInOrder(t *testing.T) {
-	t.Parallel()
 	notOnCitus(t, "a cluster locks rows in any order, and ends deadlocks")
 	s := newSite(t)
 	var finished []store.ID
@@ -80,7 +79,6 @@ func TestRunsAreLockedInOrder(t *testing.T) {
 // TestClaimWhileRunIsLocked: a claim of jobs that no worker has had does not wait for the row of a run that has
 // started. One of returned jobs does, because the run counts these.
 func TestClaimWhileRunIsLocked(t *testing.T) {
-	t.Parallel()
 	notOnCitus(t, "about locks of one server")
 	s := newSite(t)
 	run := s.order(4)
@@ -132,7 +130,6 @@ func TestQueueIsLockedInOrder(t *testing.T) {
 
 // TestLeaseEndsWhileRunIsLocked: a settlement whose lease ends while it waits for the run is stale.
 func TestLeaseEndsWhileRunIsLocked(t *testing.T) {
-	t.Parallel()
 	notOnCitus(t, "about locks of one server")
 	s := newSite(t)
 	s.order(1)
@@ -147,7 +144,6 @@ func TestLeaseEndsWhileRunIsLocked(t *testing.T) {
 // TestSettleWhileAnotherRunIsLocked: a settlement does not wait for the run of an earlier one that another session has
 // locked.
 func TestSettleWhileAnotherRunIsLocked(t *testing.T) {
-	t.Parallel()
 	notOnCitus(t, "a cluster does not pass on the time that a transaction waits for locks")
 	s := newSite(t)
 	s.d = s.dispatcher(Config{})
@@ -175,7 +171,6 @@ func TestSettleWhileAnotherRunIsLocked(t *testing.T) {
 
 // TestSweepWhileRunIsLocked: the leases of a run that another session has locked do not delay the end of other leases.
 func TestSweepWhileRunIsLocked(t *testing.T) {
-	t.Parallel()
 	notOnCitus(t, "about locks of one server")
 	s := newSite(t)
 	account := s.account()
@@ -206,7 +201,6 @@ func (s *site) wantSwept(d *Dispatcher, want int, what string) {
 // TestSweepWhileManyRunsAreLocked: a sweep does not wait for each of many locked runs, because it would end leases that
 // expire in the meantime too late.
 func TestSweepWhileManyRunsAreLocked(t *testing.T) {
-	t.Parallel()
 	notOnCitus(t, "a cluster waits longer for a lock")
 	const locked = 20
 	s := newSite(t)
@@ -300,7 +294,6 @@ func purger(pool *pgxpool.Pool) *runs.Purger {
 
 // TestClaimsDuringPurge: claims do not wait for the transaction that deletes a canceled run.
 func TestClaimsDuringPurge(t *testing.T) {
-	t.Parallel()
 	notOnCitus(t, "about locks of one server")
 	s := newSite(t)
 	run, account := s.order(2), s.account()
@@ -334,7 +327,6 @@ SELECT COALESCE(max(extract(epoch FROM xact_start) * 1000000)::bigint, 0) FROM p
 // statement that changes it, without the lock that the package takes for such changes. The transaction is repeated, and
 // no change is lost.
 func TestChangedRowsAreNotLost(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.order(10)
 	held := s.claim(2)
@@ -365,7 +357,6 @@ func TestChangedRowsAreNotLost(t *testing.T) {
 // TestChangedRowsAreReadAgain: a transaction that finds that another one has changed its rows is rolled back and
 // repeated.
 func TestChangedRowsAreReadAgain(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	accounts, runs := []store.ID{s.account()}, []store.ID{store.NewID()}
 	calls := 0
@@ -385,7 +376,6 @@ func TestChangedRowsAreReadAgain(t *testing.T) {
 // TestTriesAreBounded: a transaction that always fails because of others ends with an error, after which clients try
 // again later. One whose client has left is not tried again.
 func TestTriesAreBounded(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	deadlock := &pgconn.PgError{Code: "40P01"}
 	for _, test := range []struct {

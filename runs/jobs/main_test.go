@@ -38,9 +38,12 @@ type database struct {
 var databases storetest.Kept[*database]
 
 // newSite returns a site that no other test uses, which may be one that an earlier test has used. A test that changes
-// more than rows takes an ownSite. When the test ends, the site is checked.
+// more than rows takes an ownSite. The test becomes parallel. When it ends, the site is checked.
 func newSite(t testing.TB) *site {
 	t.Helper()
+	if t, ok := t.(*testing.T); ok {
+		t.Parallel()
+	}
 	db := databases.Take(t, func(t testing.TB) *database { return ownSite(t).database }, func(db *database) error {
 		return storetest.Clear(db.pool, `job_arrivals job_queue job_turns job_leases job_results job_attempts
 			provider_settings provider_pauses provider_throttles provider_minutes measurement_runs credentials accounts

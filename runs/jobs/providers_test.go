@@ -28,7 +28,6 @@ func (s *site) providers() []ProviderState {
 
 // TestProviderStates: what waits and is under way at each provider, and what holds it up.
 func TestProviderStates(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.orderOf(s.account(), "m1 m2", 10, 2)
 	want := func(want ...string) {
@@ -72,7 +71,6 @@ func TestProviderStates(t *testing.T) {
 // TestLaterThrottleHolds: of two throttles of a provider the one that ends later holds, whether they come together or
 // not.
 func TestLaterThrottleHolds(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.order(4)
 	held := s.claim(4)
@@ -88,7 +86,6 @@ func TestLaterThrottleHolds(t *testing.T) {
 // TestOldestRun: what waits at a provider, since when, and whether only for another try. Jobs of canceled runs do not
 // count, nor do claims of earlier minutes.
 func TestOldestRun(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	a := s.account()
 	want := func(what string, waiting, leased int64, oldest, retry bool) {
@@ -140,7 +137,6 @@ func (s *site) pause(provider string) string {
 // worker until an operator resumes it, and leases that others hold stay. A repeated report is settled and pauses
 // nothing, even after the pause.
 func TestUnavailablePausesTheProvider(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	run := s.orderOf(s.account(), "m1 m2", 3, 1)
 	w1 := s.worker()
@@ -189,7 +185,6 @@ func TestUnavailablePausesTheProvider(t *testing.T) {
 // TestUnavailableIsFenced: an attempt that does not hold its job pauses nothing, nor does a worker that may not have
 // it.
 func TestUnavailableIsFenced(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.order(1)
 	held := s.claim(1)[0]
@@ -205,7 +200,6 @@ func TestUnavailableIsFenced(t *testing.T) {
 // TestClaimAfterUnavailable: once the pause is committed no claim hands out a job of the provider, even one that began
 // before: it waits for the transaction that pauses.
 func TestClaimAfterUnavailable(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.order(200)
 	held := s.claim(8)

@@ -71,7 +71,6 @@ WHERE id = $1`, run, jobs)
 
 // TestPurgedRuns: a run is recorded as one whose answers are deleted when it is old itself and has none.
 func TestPurgedRuns(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.finish(2, "26 h", "1 h")
 	for _, step := range []struct {

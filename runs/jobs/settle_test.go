@@ -110,7 +110,6 @@ func (s *site) take(step string, latest *Job, of Job) (state string) {
 // TestJobsOfAClaimPartWays: the jobs of one claim part ways, and each keeps its own state. The statistics count what
 // took effect, each job as started when it is claimed first, and the usage of answers as far as workers know it.
 func TestJobsOfAClaimPartWays(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	run := s.order(10)
 	s.exec(`UPDATE measurement_runs SET created_at = now() - interval '2 min'`)
@@ -152,7 +151,6 @@ func TestJobsOfAClaimPartWays(t *testing.T) {
 
 // TestUnknownJobs: ids that name no job of an existing run are stale, and their neighbors are settled.
 func TestUnknownJobs(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.order(1)
 	j := s.claim(1)[0]
@@ -165,7 +163,6 @@ func TestUnknownJobs(t *testing.T) {
 // TestRepeatedInOneBatch: settlements that are repeated in one transaction are settled again, with another outcome
 // stale.
 func TestRepeatedInOneBatch(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	for _, n := range []int{3, 3 * minCopy} { // inserted and copied
 		s.order(n)
@@ -199,54 +196,55 @@ func TestResultsAreWritten(t *testing.T) {
 		Answer, Code, Message *string
 	}
 	for _, n := range []int{3, 120} {
-		s := newSite(t)
-		run := s.orderOf(s.account(), "m1", n/3, 3)
-		s.settle(Released, s.claim(1)...) // the first job has two attempts, of which the first one starts the run
-		claimed := s.claim(n)
-		slices.SortFunc(claimed, func(a, b Job) int { return int(a.Key.Ordinal - b.Key.Ordinal) })
-		var want []row
-		var settlements []Settlement
-		for i, j := range claimed {
-			w, r := settlement(j, Completed), row{Ordinal: int32(i + 1), Attempts: int16(j.Attempt)}
-			switch i % 3 {
-			case 0:
-				w.Answer.Text = strings.Repeat("perché 日本 😀", 1<<(i%13))
-			case 1:
-				w = settlement(j, Failed)
-				w.ErrorMessage = "" // and not NULL
-				r.Code, r.Message = &w.ErrorCode, &w.ErrorMessage
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			s := newSite(t)
+			run := s.orderOf(s.account(), "m1", n/3, 3)
+			s.settle(Released, s.claim(1)...) // the first job has two attempts, of which the first one starts the run
+			claimed := s.claim(n)
+			slices.SortFunc(claimed, func(a, b Job) int { return int(a.Key.Ordinal - b.Key.Ordinal) })
+			var want []row
+			var settlements []Settlement
+			for i, j := range claimed {
+				w, r := settlement(j, Completed), row{Ordinal: int32(i + 1), Attempts: int16(j.Attempt)}
+				switch i % 3 {
+				case 0:
+					w.Answer.Text = strings.Repeat("perché 日本 😀", 1<<(i%13))
+				case 1:
+					w = settlement(j, Failed)
+					w.ErrorMessage = "" // and not NULL
+					r.Code, r.Message = &w.ErrorCode, &w.ErrorMessage
+				}
+				if w.Answer != nil {
+					r.Answer = new(string(w.Answer.AppendStored(nil)))
+				}
+				settlements, want = append(settlements, w), append(want, r)
 			}
-			if w.Answer != nil {
-				r.Answer = new(string(w.Answer.AppendStored(nil)))
-			}
-			settlements, want = append(settlements, w), append(want, r)
-		}
 
-		s.exec(`INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at)
+			s.exec(`INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at)
 			SELECT account_id, id, 2, 1, true, now(), now() FROM measurement_runs`)
-		if _, err := s.d.Settle(t.Context(), Reporter{}, settlements); err == nil {
-			t.Error("a second result of one job was written")
-		}
-		s.exec(`DELETE FROM job_results WHERE ordinal = 2`)
-		equal(t, 0, s.rows("job_results"), "results of the failed transaction are there")
+			if _, err := s.d.Settle(t.Context(), Reporter{}, settlements); err == nil {
+				t.Error("a second result of one job was written")
+			}
+			s.exec(`DELETE FROM job_results WHERE ordinal = 2`)
+			equal(t, 0, s.rows("job_results"), "results of the failed transaction are there")
 
-		equal(t, strings.TrimSpace(strings.Repeat("settled ", n)), s.report(Reporter{}, settlements...))
-		rows, err := s.pool.Query(t.Context(), `
+			equal(t, strings.TrimSpace(strings.Repeat("settled ", n)), s.report(Reporter{}, settlements...))
+			rows, err := s.pool.Query(t.Context(), `
 SELECT e.ordinal, e.attempts, e.answer, e.error_code, e.error_message FROM job_results e
 JOIN measurement_runs r ON r.account_id = e.account_id AND r.id = e.run_id AND e.finished_at = r.finished_at
 WHERE r.id = $1 AND e.settled AND NOT e.canceled AND (e.started_at = r.started_at) = (e.ordinal = 1)
   AND e.started_at < e.finished_at
 ORDER BY 1`, run)
-		must(t, err)
-		got, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
-		must(t, err)
-		equal(t, want, got)
+			must(t, err)
+			got, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+			must(t, err)
+			equal(t, want, got)
+		})
 	}
 }
 
 // TestLargeAnswersAreCompressed: large answers are compressed with LZ4 if the server can.
 func TestLargeAnswersAreCompressed(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.order(1)
 	large := settlement(s.claim(1)[0], Completed)
@@ -304,7 +302,6 @@ func (s *site) setStandby(name string) {
 
 // TestLargeSettlementsAreSplit: settlements are split into parts that fit into half of a batch, each with a transaction.
 func TestLargeSettlementsAreSplit(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	const half = maxBatchWeight / 2
 	for _, test := range []struct {
@@ -334,7 +331,6 @@ func TestLargeSettlementsAreSplit(t *testing.T) {
 // TestRevokedWorkerChangesNothing: a revoked worker gets no job, and its reports change nothing. The requests of others
 // in the same transaction are served.
 func TestRevokedWorkerChangesNothing(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	run := s.order(3)
 	revoked, other := s.worker(), s.worker()
@@ -365,7 +361,6 @@ func TestRevokedWorkerChangesNothing(t *testing.T) {
 
 // TestRevokedDuringLock: a claim gets no jobs if its worker is revoked while it waits for another claim.
 func TestRevokedDuringLock(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.order(2)
 	worker := s.worker()
@@ -385,7 +380,6 @@ func TestRevokedDuringLock(t *testing.T) {
 // TestFailedCountSettlesNothing: a job is settled together with what is counted in its answer and with what its final
 // run brings about, or not at all.
 func TestFailedCountSettlesNothing(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	fault := errors.New("fault")
 	var countFault, finishedFault error

@@ -17,7 +17,6 @@ import (
 // TestStoppedProcess: a process that stops in the middle of a settlement does not stop the claims of others, for jobs
 // that were returned.
 func TestStoppedProcess(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	h := newHalt(t)
 	stopped := s.dispatcher(Config{Pool: s.open(t, ""), Timeout: 20 * time.Second, Finished: h.finished})
@@ -33,7 +32,6 @@ func TestStoppedProcess(t *testing.T) {
 
 // TestStoppedCancel: a process that stops while it cancels a run does not stop the claims of others.
 func TestStoppedCancel(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	h := newHalt(t)
 	stopped := runs.New(runs.Config{Pool: s.open(t, ""), Timeout: 20 * time.Second, Finished: h.finished})
@@ -99,7 +97,6 @@ func (s *site) claimInTime(run store.ID) {
 
 // TestStoppedClaim: a process that stops while it hands out jobs does not stop the claims of others.
 func TestStoppedClaim(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	stop := newStopper("pg_advisory_xact_lock")
 	stopped := s.on(s.dispatcher(Config{Pool: storetest.WithTracer(t, s.pool, stop)}))

@@ -16,7 +16,6 @@ import (
 // TestWaitingClaimGetsAJob: a waiting claim gets a job soon after there is one, and ends when the process stops or the
 // client leaves.
 func TestWaitingClaimGetsAJob(t *testing.T) {
-	t.Parallel()
 	s := newSite(t).process(nil)
 	wait := func(ctx context.Context, providers ...string) <-chan claimed {
 		return s.goClaim(ctx, ClaimRequest{Providers: providers, Wait: time.Minute})
@@ -58,7 +57,6 @@ func (w *waiters) asleep() (n int) {
 // TestManyWait: the poll that finds a new run hands out as many jobs as there are to the claims that wait, one each, and
 // wakes few claims for a few jobs.
 func TestManyWait(t *testing.T) {
-	t.Parallel()
 	const waiting = 100
 	s := newSite(t)
 	var served atomic.Int64
@@ -94,7 +92,6 @@ func TestManyWait(t *testing.T) {
 
 // TestRevokedClaims: many waiting claims of a worker that is revoked do not delay another one.
 func TestRevokedClaims(t *testing.T) {
-	t.Parallel()
 	const failing = 100 // more than a poll each would wake in time
 	s := newSite(t).process(nil)
 	revoked := s.worker()
@@ -121,7 +118,6 @@ func TestRevokedClaims(t *testing.T) {
 
 // TestSweepDoesNotDelayClaims: while a sweep is not done, claims that wait get jobs.
 func TestSweepDoesNotDelayClaims(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.order(1)
 	s.claim(1)
