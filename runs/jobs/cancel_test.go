@@ -47,7 +47,7 @@ func TestCanceledBeforeStarted(t *testing.T) {
 // cancellation or, later in its transaction, finds the run canceled.
 func (s *site) claimWhileCanceling(run store.ID, limit int, waits bool) {
 	s.t.Helper()
-	cancel := s.begin(`SELECT cancel_run(account_id, id) FROM measurement_runs WHERE id = $1`, run)
+	cancel := s.begin(`SELECT cancel_run($1, $2)`, s.accountOf(run), run)
 	s.sweep() // queues the jobs
 	turn := s.begin(`SELECT FROM job_turns WHERE NOT $1 FOR UPDATE`, waits)
 	s.whileWaiting(func() { equal(s.t, 0, len(s.claim(limit)), "jobs of a canceled run are handed out") }, func() {
@@ -122,7 +122,8 @@ func TestCanceledJobsStay(t *testing.T) {
 	all := s.claim(4)
 	s.settle(Released, all[2])
 	s.settle(Completed, all[0])
-	const states = `SELECT string_agg(concat_ws(' ', ordinal, attempts, started_at, finished_at), ', ' ORDER BY ordinal) FROM `
+	const states = `
+SELECT string_agg(concat_ws(' ', ordinal, attempts, started_at, finished_at), ', ' ORDER BY ordinal) FROM `
 	s.cancel(run)
 	before := value[string](s, states+`(
 SELECT generate_series(ordinal, last_ordinal) AS ordinal, attempt AS attempts, l.started_at, r.finished_at

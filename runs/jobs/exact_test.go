@@ -14,8 +14,8 @@ import (
 )
 
 // TestEachJobOnce: workers of two processes that complete, fail, release, retry and forget jobs of several accounts
-// settle each of them once, without errors: on Citus they lock rows on several servers in different orders. Some of them
-// repeat what they have sent.
+// settle each of them once, without errors: on Citus they lock rows on several servers in different orders. Some of
+// them repeat what they have sent.
 func TestEachJobOnce(t *testing.T) {
 	s := newSite(t)
 	w := &workers{t: t, places: make(map[Key]string), settled: make(map[Key]int), held: make(map[Key]int)}
@@ -68,8 +68,8 @@ func TestEachJobOnce(t *testing.T) {
 	for k, n := range w.settled {
 		equal(t, 1, n, "settlements of ", k)
 	}
-	equal(t, 0, s.count(`
-SELECT count(*) FROM measurement_runs WHERE finished_at IS NULL OR jobs_completed + jobs_failed < total_jobs`), "open runs")
+	const open = `finished_at IS NULL OR jobs_completed + jobs_failed < total_jobs`
+	equal(t, 0, s.count(`SELECT count(*) FROM measurement_runs WHERE `+open), "open runs")
 }
 
 // workers are the workers of TestEachJobOnce, with what they know of all jobs.

@@ -62,14 +62,20 @@ SELECT account, md5('f' || r || age)::uuid, md5('')::uuid, 'failed', 'grounded',
 	}
 }
 
+const readsAllTurns = "on a cluster a claim reads the turns of all accounts, see store/SCALING.md"
+
+// claimedTables are the tables that claims and settlements read and write.
+var claimedTables = []string{"job_arrivals", "job_queue", "job_turns", "job_leases", "job_results", "provider_minutes",
+	"measurement_runs"}
+
 // TestClaimReadsFewPages: the pages that a claim reads depend neither on how many accounts, runs and jobs wait, nor on
 // how many leases are held or jobs are done. A purge reads only runs that may have old answers.
 func TestClaimReadsFewPages(t *testing.T) {
 	t.Parallel()
-	notOnCitus(t, "about the plans of PostgreSQL: on a cluster a claim reads the turns of all accounts, see store/SCALING.md")
+	notOnCitus(t, readsAllTurns)
 	small, large := ownSite(t), ownSite(t)
 	early := storetest.NewSession(t, large.pool)
-	storetest.VacuumEmpty(t, large.pool, "job_arrivals", "job_queue", "job_turns", "job_leases", "job_results", "measurement_runs")
+	storetest.VacuumEmpty(t, large.pool, claimedTables...)
 	for sql := range flatStatements {
 		early.Plan(t, sql)
 	}
@@ -103,7 +109,7 @@ func TestClaimReadsFewPages(t *testing.T) {
 // nothing was vacuumed. It is not parallel: while transactions of other tests are open, PostgreSQL keeps dead
 // entries of indexes, in all databases.
 func TestClaimsAreFlat(t *testing.T) {
-	notOnCitus(t, "about the pages that PostgreSQL reads: on a cluster a claim reads the turns of all accounts, see store/SCALING.md")
+	notOnCitus(t, readsAllTurns)
 	few := load{accounts: 12, runs: 12, questions: 1, repetitions: 1}.touches(t)
 	one := load{accounts: 1, runs: 40, questions: 1, repetitions: 1}.touches(t)
 	for _, test := range []struct {
@@ -148,7 +154,8 @@ func (l load) touches(t *testing.T) cost {
 		for i := range ids {
 			ids[i] = store.NewID()
 		}
-		s.exec(insertRuns, of, ids, []string{"m1", "m2"}, questions, repetitions)
+		const from = "FROM unnest($1::uuid[], $2::uuid[]) AS k (account, run)"
+		s.exec(insertRuns("account", "run", from), of, ids, []string{"m1", "m2"}, questions, repetitions)
 		for s.rows("job_arrivals") > 0 {
 			s.sweep()
 		}
@@ -165,8 +172,7 @@ func (l load) touches(t *testing.T) cost {
 	// The session keeps the plans that it makes while next to nothing waits.
 	create(1, 1, 1)
 	work(1, 1)
-	storetest.VacuumEmpty(t, s.pool, "job_arrivals", "job_queue", "job_turns", "job_leases", "job_results",
-		"provider_minutes", "measurement_runs")
+	storetest.VacuumEmpty(t, s.pool, claimedTables...)
 	work(l.accounts*2-1, 1)
 	create(l.done, 1, 1)
 	work(120, l.accounts*2*l.done/120)
@@ -183,7 +189,8 @@ func touched(t *testing.T, pool *pgxpool.Pool) (c cost) {
 	t.Helper()
 	must(t, ignore(pool.Exec(t.Context(), `SELECT pg_stat_force_next_flush()`)))
 	must(t, pool.QueryRow(t.Context(), `
-SELECT (SELECT sum(heap_blks_read + heap_blks_hit + COALESCE(idx_blks_read + idx_blks_hit, 0)) FROM pg_statio_user_tables)::bigint,
+SELECT (SELECT sum(heap_blks_read + heap_blks_hit + COALESCE(idx_blks_read + idx_blks_hit, 0))
+    FROM pg_statio_user_tables)::bigint,
   (SELECT sum(seq_tup_read + COALESCE(idx_tup_fetch, 0)) FROM pg_stat_user_tables)::bigint`).Scan(&c.pages, &c.rows))
 	return c
 }

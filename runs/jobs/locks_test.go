@@ -113,7 +113,8 @@ func TestQueueIsLockedInOrder(t *testing.T) {
 		free       int // rows that are not locked
 		do         func(run store.ID)
 	}{
-		{"a claim of a whole row and a part of the other", firstRow, 1, 1, func(store.ID) { s.settle(Completed, s.claim(5)...) }},
+		{"a claim of a whole row and a part of the other", firstRow, 1, 1,
+			func(store.ID) { s.settle(Completed, s.claim(5)...) }},
 		{"a cancellation", firstRow, 3, 1, s.cancel},
 		{"a cancellation that waits for its run", theRun, 1, 2, s.cancel},
 	} {
@@ -229,8 +230,8 @@ func TestOverdueRunsAreShuffled(t *testing.T) {
 	for _, run := range []store.ID{other, locked} {
 		storetest.Eventually(t, "the run is first", func() bool {
 			var first store.ID
-			err := s.pool.QueryRow(t.Context(), overdueLeases, s.d.outage.Reachable(citusOverdue)).Scan(nil, &first, nil, nil, nil)
-			must(t, err)
+			row := s.pool.QueryRow(t.Context(), overdueLeases, s.d.outage.Reachable(citusOverdue))
+			must(t, row.Scan(nil, &first, nil, nil, nil))
 			return first == run
 		})
 	}
@@ -364,7 +365,7 @@ func TestChangedRowsAreReadAgain(t *testing.T) {
 		var b pgx.Batch
 		b.Queue("BEGIN")
 		if calls++; calls > 1 {
-			b.Queue(`INSERT INTO job_arrivals (account_id, run_id) SELECT unnest($1::uuid[]), unnest($2::uuid[])`, accounts, runs)
+			b.Queue(`INSERT INTO job_arrivals (account_id, run_id) VALUES ($1, $2)`, accounts[0], runs[0])
 		}
 		deleteArrivals(&b, accounts, runs, false)
 		b.Queue("COMMIT")

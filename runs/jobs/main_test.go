@@ -140,9 +140,12 @@ func value[T any](s *site, sql string, args ...any) (v T) {
 }
 
 // rows returns how many rows tables have together.
-func (s *site) rows(tables ...string) int {
+func (s *site) rows(tables ...string) (n int) {
 	s.t.Helper()
-	return s.count(`SELECT (SELECT count(*) FROM ` + strings.Join(tables, `) + (SELECT count(*) FROM `) + `)`)
+	for _, table := range tables {
+		n += s.count(`SELECT count(*) FROM ` + table)
+	}
+	return n
 }
 
 // account returns a new account.
@@ -173,36 +176,45 @@ func (s *site) order(n int) (run store.ID) {
 func (s *site) orderOf(account store.ID, models string, questions, repetitions int) (run store.ID) {
 	s.t.Helper()
 	run = store.NewID()
-	s.exec(insertRuns, []store.ID{account}, []store.ID{run}, strings.Fields(models), questions, repetitions)
+	s.exec(insertRuns("$1", "$2", ""), account, run, strings.Fields(models), questions, repetitions)
 	return run
 }
 
-// insertRuns inserts runs $2 of accounts $1.
-const insertRuns = `
+// insertRuns returns a statement that inserts runs of the models $3, with $4 questions and $5 repetitions.
+func insertRuns(account, run, from string) string {
+	return `
 WITH run AS (
   INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids,
     question_ids, repetitions, locale, country, language, total_jobs)
-  SELECT account, run, account, 'grounded', 'AIVM-1.0', $3, ARRAY(SELECT 'q' || n FROM generate_series(1, $4::integer) n),
-    $5::integer, 'it-IT', 'IT', 'it', cardinality($3::text[]) * $4::integer * $5::integer
-  FROM unnest($1::uuid[], $2::uuid[]) AS k (account, run)
+  SELECT ` + account + `::uuid, ` + run + `::uuid, ` + account + `::uuid, 'grounded', 'AIVM-1.0', $3,
+    ARRAY(SELECT 'q' || n FROM generate_series(1, $4::integer) n), $5::integer, 'it-IT', 'IT', 'it',
+    cardinality($3::text[]) * $4::integer * $5::integer
+  ` + from + `
   RETURNING account_id, id
 ), arrival AS (` + EnqueueSQL + `) SELECT count(*) FROM run`
+}
 
 // state returns the row of a run, such as "running: 2 of 3 jobs running, 1 completed, 0 failed, 0 canceled".
 func (s *site) state(run store.ID) string {
 	s.t.Helper()
 	return value[string](s, `
-SELECT format('%s: %s of %s jobs running, %s completed, %s failed, %s canceled', status, `+runs.RunningJobs("r.account_id")+`,
-    total_jobs, jobs_completed, jobs_failed, jobs_canceled)
-  || CASE WHEN (started_at IS NULL) <> (status = 'queued') THEN format(', started: %s', started_at) ELSE '' END
-  || CASE WHEN (finished_at IS NULL) <> (status IN ('queued', 'running')) THEN format(', finished: %s', finished_at) ELSE '' END
+SELECT concat(
+  format('%s: %s of %s jobs running, %s completed, %s failed, %s canceled', status,
+    `+runs.RunningJobs("r.account_id")+`, total_jobs, jobs_completed, jobs_failed, jobs_canceled),
+  CASE WHEN (started_at IS NULL) <> (status = 'queued') THEN format(', started: %s', started_at) END,
+  CASE WHEN (finished_at IS NULL) <> (status IN ('queued', 'running')) THEN format(', finished: %s', finished_at) END)
 FROM measurement_runs r WHERE id = $1`, run)
 }
 
 // cancel cancels a run as package runs does.
 func (s *site) cancel(run store.ID) {
 	s.t.Helper()
-	s.exec(`SELECT cancel_run(account_id, id) FROM measurement_runs WHERE id = $1`, run)
+	s.exec(`SELECT cancel_run($1, $2)`, s.accountOf(run), run)
+}
+
+func (s *site) accountOf(run store.ID) store.ID {
+	s.t.Helper()
+	return value[store.ID](s, `SELECT account_id FROM measurement_runs WHERE id = $1`, run)
 }
 
 // check fails the test unless counters equal rows and each job is in one row.

@@ -20,8 +20,8 @@ func (s *site) providers() []ProviderState {
 	backlogs, err := ReadBacklogs(s.t.Context(), s.pool)
 	must(s.t, err)
 	for i, p := range all {
-		equal(s.t, ProviderBacklog{Code: p.Code, Paused: p.PausedAt != nil || p.ThrottledUntil != nil, Unavailable: p.PauseReason,
-			Leased: p.Leased, Waiting: p.Waiting}, backlogs[i], "backlog")
+		paused := p.PausedAt != nil || p.ThrottledUntil != nil
+		equal(s.t, ProviderBacklog{p.Code, paused, p.PauseReason, p.Leased, p.Waiting}, backlogs[i], "backlog")
 	}
 	return all
 }
@@ -40,7 +40,8 @@ func TestProviderStates(t *testing.T) {
 	s.limit("p1", nil, new(5))
 	s.limit("p2", new(0), nil)
 	claimed := s.claim(10)
-	want("15 waiting, 5 leased, the limit of 5 in flight is reached", "20 waiting, 0 leased, the limit of 0 per minute is reached")
+	want("15 waiting, 5 leased, the limit of 5 in flight is reached",
+		"20 waiting, 0 leased, the limit of 0 per minute is reached")
 	must(t, s.admin().Pause(t.Context(), "p2", "maintenance"))
 	began := time.Now()
 	s.settle(Throttled, claimed[0])
@@ -93,7 +94,8 @@ func TestOldestRun(t *testing.T) {
 		all, err := ProviderStates(t.Context(), s.pool) // ReadBacklogs includes runs that were just canceled
 		must(t, err)
 		p := all[0]
-		equal(t, fmt.Sprint(waiting, leased, oldest, retry), fmt.Sprint(p.Waiting, p.Leased, p.OldestRun != nil, p.RetryAt != nil), what)
+		got := fmt.Sprint(p.Waiting, p.Leased, p.OldestRun != nil, p.RetryAt != nil)
+		equal(t, fmt.Sprint(waiting, leased, oldest, retry), got, what)
 		equal(t, 0, all[1].Waiting+all[1].Leased, what, ": at the other provider")
 	}
 	s.exec(`INSERT INTO provider_minutes (provider_code, minute, claimed)
@@ -155,14 +157,15 @@ func TestUnavailablePausesTheProvider(t *testing.T) {
 		s.report(second, unavailable(claimed[1], "contract", "No credit."), settlement(claimed[2], Completed)))
 	equal(t, "secret: The key is rejected., by "+by, s.pause("p1"))
 	p := s.providers()[0]
-	equal(t, "2 waiting: the provider is paused (secret): The key is rejected.; then run aiv providers resume p1 -note TEXT",
-		fmt.Sprintf("%d waiting: %s", p.Waiting, p.Blocked()))
+	equal(t, 2, p.Waiting, "jobs that wait")
+	equal(t, "the provider is paused (secret): The key is rejected.; then run aiv providers resume p1 -note TEXT",
+		p.Blocked())
 
 	must(t, s.admin().Resume(t.Context(), "p1", "a new key"))
 	equal(t, "settled", s.report(first, report), "repeated after the resume")
 	again := s.claim(10)
 	equal(t, []int{2, 2}, []int{len(again), again[0].Attempt}, "jobs and attempt")
-	equal(t, "settled stale", s.report(first, unavailable(claimed[1], "secret", "x"), unavailable(claimed[2], "secret", "x")))
+	equal(t, "settled stale", s.settle(Unavailable, claimed[1:]...))
 	equal(t, "none", s.pause("p1"), "after other attempts")
 
 	// An operator's pause replaces a worker's, and stays when a worker reports again.
@@ -170,7 +173,8 @@ func TestUnavailablePausesTheProvider(t *testing.T) {
 	must(t, s.admin().Pause(t.Context(), "p1", "known"))
 	s.report(first, unavailable(again[1], "secret", "x"))
 	equal(t, ": known, by op", s.pause("p1"))
-	rows, err := s.pool.Query(t.Context(), `SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log ORDER BY id`)
+	rows, err := s.pool.Query(t.Context(),
+		`SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log ORDER BY id`)
 	must(t, err)
 	audited, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	must(t, err)
@@ -191,7 +195,8 @@ func TestUnavailableIsFenced(t *testing.T) {
 	another := held
 	another.Attempt = 2
 	equal(t, "stale", s.settle(Unavailable, another), "another attempt")
-	equal(t, "stale", s.report(Reporter{Providers: []string{"p2"}}, settlement(held, Unavailable)), "another provider's worker")
+	other := Reporter{Providers: []string{"p2"}}
+	equal(t, "stale", s.report(other, settlement(held, Unavailable)), "another provider's worker")
 	s.cancel(held.Key.Run)
 	equal(t, "canceled", s.settle(Unavailable, held))
 	equal(t, "none", s.pause("p1"))

@@ -37,7 +37,7 @@ func TestPurgeKeepsCompletedJobs(t *testing.T) {
 	n, err := Purge(t.Context(), s.pool, 0, nil)
 	must(t, err)
 	equal(t, 0, n, "answers deleted without a limit")
-	equal(t, 7, s.count(`SELECT count(*) FROM job_attempts WHERE run_id = $1`, fresh), "attempts of a run that has just ended")
+	equal(t, 7, s.count(`SELECT count(*) FROM job_attempts WHERE run_id = $1`, fresh), "attempts of the fresh run")
 	equal(t, 7, s.rows("job_attempts"), "attempts")
 	equal(t, 2, s.rows("provider_minutes"), "minutes with claims")
 	ahead := storetest.WithClockAhead(t, s.pool, 48*time.Hour)
@@ -46,7 +46,8 @@ func TestPurgeKeepsCompletedJobs(t *testing.T) {
 		t.Errorf("with a clock two days ahead: %d answers were deleted, %v", n, err)
 	}
 	s.wantPurged(jobs)
-	equal(t, 1, s.count(`SELECT count(*) FROM job_results WHERE answer IS NOT NULL AND run_id = $1`, fresh), "answers of today")
+	const kept = `SELECT count(*) FROM job_results WHERE answer IS NOT NULL AND run_id = $1`
+	equal(t, 1, s.count(kept, fresh), "answers of today")
 	equal(t, jobs, s.count(`
 SELECT count(*) FROM job_results WHERE answer IS NULL AND error_code IS NULL AND NOT canceled`), "completed jobs")
 	if _, err := Purge(t.Context(), s.pool, time.Hour, nil); err == nil {
@@ -64,8 +65,8 @@ func (s *site) finish(jobs int, started, ended string) (run store.ID) {
 		started_at = now() - $2::interval, finished_at = now() - $3::interval WHERE id = $1`, run, started, ended)
 	s.exec(`
 INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
-SELECT account_id, id, o, 1, true, started_at, finished_at, '{}' FROM measurement_runs, generate_series(1, $2::integer) o
-WHERE id = $1`, run, jobs)
+SELECT account_id, id, o, 1, true, started_at, finished_at, '{}'
+FROM measurement_runs, generate_series(1, $2::integer) o WHERE id = $1`, run, jobs)
 	return run
 }
 
@@ -115,12 +116,13 @@ SELECT account_id, id, 1, 1, true, started_at, finished_at, '{}' FROM measuremen
 	damaged := store.ID(md5.Sum([]byte("9")))
 	s.exec(`UPDATE job_results SET answer = '{}' WHERE run_id IN (md5('8')::uuid, md5('9')::uuid)`)
 	s.exec(`UPDATE measurement_runs SET answers_deleted = false`)
-	n, err := Purge(t.Context(), s.pool, MinAnswersKept, func(_ context.Context, _ store.Tx, _, run store.ID, _ []int32) error {
+	fail := func(_ context.Context, _ store.Tx, _, run store.ID, _ []int32) error {
 		if run == damaged {
 			return errors.New("damaged")
 		}
 		return nil
-	})
+	}
+	n, err := Purge(t.Context(), s.pool, MinAnswersKept, fail)
 	equal(t, "2 answers, "+damaged.Text("run")+": damaged", fmt.Sprintf("%d answers, %v", n, err))
 	s.wantPurged(1, "at last")
 }

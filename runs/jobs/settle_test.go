@@ -19,9 +19,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestEachOutcomeChangesItsJob: what each outcome does to the only job of a run, and to the run. A step is claim, renew,
-// pass (61 s), sweep, cancel, 47claims or an outcome. It may be of an earlier attempt (completed/1) and have the state
-// that it must return (completed=stale).
+// TestEachOutcomeChangesItsJob: what each outcome does to the only job of a run, and to the run. A step is claim,
+// renew, pass (61 s), sweep, cancel, 47claims or an outcome. It may be of an earlier attempt (completed/1) and have the
+// state that it must return (completed=stale).
 func TestEachOutcomeChangesItsJob(t *testing.T) {
 	t.Parallel()
 	const (
@@ -34,7 +34,8 @@ func TestEachOutcomeChangesItsJob(t *testing.T) {
 	lost := strings.Repeat("claim=claimed pass sweep ", 4)
 	retried := strings.Repeat("claim=claimed retry=settled pass pass ", 4)
 	for _, test := range []struct{ name, steps, run, code string }{
-		{"completed, repeated", "claim completed=settled completed=settled failed=stale retry=stale renew=lost", completed, ""},
+		{"completed, repeated", "claim completed=settled completed=settled failed=stale retry=stale renew=lost",
+			completed, ""},
 		{"failed, repeated", "claim failed=settled failed=settled completed=stale", failed, "code"},
 		{"not claimed", "completed/1=stale renew/1=lost", "queued" + strings.TrimPrefix(queued, "running"), ""},
 		{"another attempt", "claim completed/2=stale renew/2=lost", running, ""},
@@ -149,7 +150,8 @@ func TestJobsOfAClaimPartWays(t *testing.T) {
 	equal(t, want, stats)
 }
 
-// TestUnknownJobs: ids that name no job of an existing run are stale, and their neighbors are settled.
+// TestUnknownJobs: ids that name no job of an existing run are stale, and their neighbors are settled. To a worker of
+// another provider, a settled job is as unknown.
 func TestUnknownJobs(t *testing.T) {
 	s := newSite(t)
 	s.order(1)
@@ -157,7 +159,8 @@ func TestUnknownJobs(t *testing.T) {
 	unknown, other := j, j
 	unknown.Key.Ordinal, other.Key.Account = 2, s.account()
 	equal(t, "stale stale stale settled", s.settle(Completed, unknown, other, Job{Attempt: 1}, j))
-	equal(t, "stale", s.report(Reporter{Providers: []string{"p2"}}, settlement(j, Completed)), "of another provider's worker")
+	others := Reporter{Providers: []string{"p2"}}
+	equal(t, "stale", s.report(others, settlement(j, Completed)), "of another provider's worker")
 }
 
 // TestRepeatedInOneBatch: settlements that are repeated in one transaction are settled again, with another outcome
@@ -255,8 +258,8 @@ SELECT count(*) FROM job_results, pg_settings WHERE pg_settings.name = 'default_
   AND pg_column_compression(answer) = CASE WHEN 'lz4' = ANY (enumvals) THEN 'lz4' ELSE 'pglz' END`))
 }
 
-// TestAwayStandby: a claim that finds no jobs does not wait for a synchronous standby that is away. A settlement that is
-// repeated because the standby did not confirm the first one waits for the standby, too.
+// TestAwayStandby: a claim that finds no jobs does not wait for a synchronous standby that is away. A settlement that
+// is repeated because the standby did not confirm the first one waits for the standby, too.
 func TestAwayStandby(t *testing.T) {
 	t.Parallel()
 	s := siteAt(t, storetest.NewCluster(t).URL())
@@ -300,7 +303,8 @@ func (s *site) setStandby(name string) {
 	s.exec(`SELECT pg_reload_conf()`)
 }
 
-// TestLargeSettlementsAreSplit: settlements are split into parts that fit into half of a batch, each with a transaction.
+// TestLargeSettlementsAreSplit: settlements are split into parts that fit into half of a batch, with a
+// transaction each.
 func TestLargeSettlementsAreSplit(t *testing.T) {
 	s := newSite(t)
 	const half = maxBatchWeight / 2

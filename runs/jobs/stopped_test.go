@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/runs"
 	"aiv/store"
@@ -18,64 +19,56 @@ import (
 // that were returned.
 func TestStoppedProcess(t *testing.T) {
 	s := newSite(t)
-	h := newHalt(t)
-	stopped := s.dispatcher(Config{Pool: s.open(t, ""), Timeout: 20 * time.Second, Finished: h.finished})
 	a := s.account()
 	s.orderOf(a, "m1", 1, 1)
 	rest := s.orderOf(a, "m1", 2, 1)
 	held := s.claim(3)
 	s.settle(Released, held[2])
 	both := []Settlement{settlement(held[0], Completed), settlement(held[1], Completed)} // one of each run
-	h.during(func() error { return ignore(stopped.Settle(t.Context(), Reporter{}, both)) }, func() { s.claimInTime(rest) })
+	s.whileStopped("INSERT INTO job_results", func(pool *pgxpool.Pool) error {
+		d := s.dispatcher(Config{Pool: pool, Timeout: 20 * time.Second})
+		return ignore(d.Settle(t.Context(), Reporter{}, both))
+	}, func() { s.claimInTime(rest) })
 	equal(t, "settled settled", s.report(Reporter{}, both...), "settled by another process")
 }
 
 // TestStoppedCancel: a process that stops while it cancels a run does not stop the claims of others.
 func TestStoppedCancel(t *testing.T) {
 	s := newSite(t)
-	h := newHalt(t)
-	stopped := runs.New(runs.Config{Pool: s.open(t, ""), Timeout: 20 * time.Second, Finished: h.finished})
 	a := s.account()
 	run := s.orderOf(a, "m1", 2, 1)
-	h.during(func() error { return ignore(stopped.Cancel(t.Context(), a, run)) }, func() { s.claimInTime(run) })
+	s.whileStopped("cancel_run", func(pool *pgxpool.Pool) error {
+		return ignore(runs.New(runs.Config{Pool: pool, Timeout: 20 * time.Second}).Cancel(t.Context(), a, run))
+	}, func() { s.claimInTime(run) })
 }
 
-// A halt stops a process in the transaction that makes a run final, before its commit.
-type halt struct {
-	t     *testing.T
-	began chan struct{}
-	over  context.Context
-	end   context.CancelFunc
+// TestStoppedClaim: a process that stops while it hands out jobs does not stop the claims of others.
+func TestStoppedClaim(t *testing.T) {
+	s := newSite(t)
+	patient := s.on(s.dispatcher(Config{Pool: s.open(t, "&lock_timeout=25s")}))
+	s.order(1)
+	s.whileStopped("pg_advisory_xact_lock", func(pool *pgxpool.Pool) error {
+		return ignore(s.dispatcher(Config{Pool: pool}).Claim(t.Context(), request(ClaimRequest{})))
+	}, func() { equal(t, 1, len(patient.claim(1)), "jobs") })
 }
 
-// newHalt returns a halt that ends with the test.
-func newHalt(t *testing.T) *halt {
-	h := &halt{t: t, began: make(chan struct{})}
-	h.over, h.end = context.WithCancel(context.Background())
-	return h
-}
-
-func (h *halt) finished(context.Context, store.Tx, []runs.Run) error {
-	close(h.began)
-	<-h.over.Done()
-	return nil
-}
-
-// during calls then while a process is stopped in f, which must fail afterwards.
-func (h *halt) during(f func() error, then func()) {
-	h.t.Helper()
-	h.t.Cleanup(h.end) // before the pools are closed, which wait for the connection
+// whileStopped calls then while a process is stopped in f, after a statement that contains sql. Afterwards f must fail.
+func (s *site) whileStopped(sql string, f func(*pgxpool.Pool) error, then func()) {
+	s.t.Helper()
+	stop := newStopper(sql)
+	pool := storetest.WithTracer(s.t, s.pool, stop)
+	s.t.Cleanup(stop.release) // before the pool is closed, which waits for the connection
 	ended := make(chan error, 1)
-	go func() { ended <- f() }()
+	go func() { ended <- f(pool) }()
 	select {
-	case <-h.began:
+	case <-stop.stopped:
 	case err := <-ended:
-		h.t.Fatalf("the process was not stopped: %v", err)
+		s.t.Fatalf("the process was not stopped: %v", err)
 	}
 	then()
-	h.end()
+	stop.release()
 	if err := <-ended; err == nil {
-		h.t.Error("what the stopped process did was acknowledged")
+		s.t.Error("what the stopped process did was acknowledged")
 	}
 }
 
@@ -92,23 +85,6 @@ func (s *site) claimInTime(run store.ID) {
 			s.t.Errorf("claimed %+v, %v", got, err)
 		}
 		return
-	}
-}
-
-// TestStoppedClaim: a process that stops while it hands out jobs does not stop the claims of others.
-func TestStoppedClaim(t *testing.T) {
-	s := newSite(t)
-	stop := newStopper("pg_advisory_xact_lock")
-	stopped := s.on(s.dispatcher(Config{Pool: storetest.WithTracer(t, s.pool, stop)}))
-	t.Cleanup(stop.release) // before its pool is closed, which waits for the connection
-	patient := s.on(s.dispatcher(Config{Pool: s.open(t, "&lock_timeout=25s")}))
-	s.order(1)
-	claimed := stopped.goClaim(t.Context(), ClaimRequest{})
-	<-stop.stopped
-	equal(t, 1, len(patient.claim(1)), "jobs")
-	stop.release()
-	if (<-claimed).err == nil {
-		t.Error("the claim of the stopped process was answered")
 	}
 }
 

@@ -54,8 +54,8 @@ func (w *waiters) asleep() (n int) {
 	return n
 }
 
-// TestManyWait: the poll that finds a new run hands out as many jobs as there are to the claims that wait, one each, and
-// wakes few claims for a few jobs.
+// TestManyWait: the poll that finds a new run hands out as many jobs as there are to the claims that wait, one each,
+// and wakes few claims for a few jobs.
 func TestManyWait(t *testing.T) {
 	const waiting = 100
 	s := newSite(t)

@@ -59,8 +59,8 @@ func (r *testRun) write(t *testing.T, pool *pgxpool.Pool, random *rand.Rand) {
 		switch state {
 		case "completed", "failed", "swept":
 			b.Queue(`
-INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, canceled, started_at, finished_at, answer, error_code,
-  error_message)
+INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, canceled, started_at, finished_at,
+  answer, error_code, error_message)
 VALUES ($1, $2, $3, 1, true, $4 = 'swept', now(), now(), CASE $4 WHEN 'completed' THEN '{}' END,
   CASE $4 WHEN 'failed' THEN 'x' END, CASE $4 WHEN 'failed' THEN 'x' END)`, r.account, r.id, first, state)
 		case "running", "waiting", "ready":
@@ -69,8 +69,8 @@ VALUES ($1, $2, $3, 1, true, $4 = 'swept', now(), now(), CASE $4 WHEN 'completed
 				at++
 			}
 			b.Queue(`
-INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until,
-  started_at, worker_id)
+INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt,
+  tries, until, started_at, worker_id)
 VALUES ($1, $2, $3, $4, 'p', now(), CASE $5 WHEN 'running' THEN 'held' ELSE $5 END, 1, 0, now(), now(), $1)`,
 				r.account, r.id, first, at, state)
 		}
@@ -86,10 +86,10 @@ VALUES ($1, $2, $3, $4, 'p', now(), CASE $5 WHEN 'running' THEN 'held' ELSE $5 E
 	}
 	b.Queue(`
 INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids,
-  question_ids, repetitions, locale, country, language, total_jobs, jobs_returned, jobs_completed, jobs_failed, jobs_canceled,
-  started_at, finished_at)
-VALUES ($1, $2, $1, $3, 'grounded', 'AIVM-1.0', '{m1,m2,m3}', '{q1,q2,q3,q4}', $4, 'it-IT', 'IT', 'it', $5, $6, $7, $8, $9,
-  CASE WHEN $3 IN ('running', 'partial') THEN now() END, CASE WHEN $3 IN ('partial', 'canceled') THEN now() END)`,
+  question_ids, repetitions, locale, country, language, total_jobs, jobs_returned, jobs_completed, jobs_failed,
+  jobs_canceled, started_at, finished_at)
+VALUES ($1, $2, $1, $3, 'grounded', 'AIVM-1.0', '{m1,m2,m3}', '{q1,q2,q3,q4}', $4, 'it-IT', 'IT', 'it', $5, $6, $7,
+  $8, $9, CASE WHEN $3 IN ('running', 'partial') THEN now() END, CASE WHEN $3 IN ('partial', 'canceled') THEN now() END)`,
 		r.account, r.id, status, testRepetitions, testJobs,
 		counts["queued"], counts["completed"], counts["failed"], counts["canceled"])
 	if err := pool.SendBatch(t.Context(), &b).Close(); err != nil {
@@ -225,8 +225,8 @@ func (c *changing) Query(ctx context.Context, sql string, args ...any) (pgx.Rows
 	return c.Pool.Query(ctx, sql, args...)
 }
 
-// TestJobsThatChange: a page is full if enough jobs follow, even when those that were found first have changed since. If
-// the run is canceled then, the steps grow until none is left.
+// TestJobsThatChange: a page is full if enough jobs follow, even when those that were found first have changed since.
+// If the run is canceled then, the steps grow until none is left.
 func TestJobsThatChange(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)
@@ -237,7 +237,8 @@ func TestJobsThatChange(t *testing.T) {
 		step, limit   int
 		reads         int // of states, at most; 0: any number
 	}{
-		"claimed": {testRun{states: [testJobs]string{"ready", "waiting", "ready", "waiting", "ready", testPerModel: "running"}},
+		"claimed": {
+			testRun{states: [testJobs]string{"ready", "waiting", "ready", "waiting", "ready", testPerModel: "running"}},
 			testRun{states: [testJobs]string{"running", "running", "running", "waiting", "ready", testPerModel: "running"}},
 			`UPDATE job_leases SET state = 'held' WHERE ordinal <= 3`, 1, 3, 0},
 		"canceled": {testRun{}, testRun{canceled: true},
@@ -274,8 +275,9 @@ func TestPageOfLargeAnswers(t *testing.T) {
 	// In JSON the message is six times as long.
 	storetest.Exec(t, pool, `UPDATE job_results SET error_message = repeat(U&'\0001', 2048) WHERE ordinal = 6`)
 	var pages []int
+	ended := Filter{Statuses: []string{"completed", "failed"}}
 	for after, more := int32(0), true; more; {
-		page, follows, err := List(t.Context(), pool, r.account, r.id, Filter{Statuses: []string{"completed", "failed"}}, after, 200)
+		page, follows, err := List(t.Context(), pool, r.account, r.id, ended, after, 200)
 		if err != nil {
 			t.Fatal(err)
 		}
