@@ -4,110 +4,89 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"aiv/auth"
 	"aiv/idempotency"
 	"aiv/runs"
+	"aiv/store"
 	"aiv/store/storetest"
-
-	"github.com/jackc/pgx/v5"
 )
 
-// TestCreateWrites reads back every column that is written.
+// TestCreateWrites reads back a run and its response. The invariants of wantRuns compare the other rows with the run.
 func TestCreateWrites(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	o := s.request(`key "k"`, 2, 0, 2)
+	r := s.process(t, "")
+	q := s.request(`key "k"`, 2, 0, 2)
 	strange := []string{`a,b`, `"`, `\`, `{}`, `NULL`, ``, "\u00e9 \n"} // ids in a catalog are simpler
-	o.Proposal.QuestionIDs = strange
-	o.Proposal.Locale, o.Proposal.Country, o.Proposal.Language = "de-AT", "CH", "fr"
+	q.Proposal.QuestionIDs = strange
+	q.Proposal.Locale, q.Proposal.Country, q.Proposal.Language = "de-AT", "CH", "fr"
 	var encoded *runs.Run
-	answer := []byte("{\"answer\":\t\x00\xff}\n")
-	o.Response = func(r *runs.Run) []byte { encoded = r; return answer }
-	result := create(t, s.process(t, "", always), o)
-	s.wantRuns(t, 1)
-	equal(t, &runs.CreateResult{RunID: encoded.ID, Response: answer}, result, "the result")
+	response := []byte("{\"answer\":\t\x00\xff}\n")
+	q.Response = func(r *runs.Run) []byte { encoded = r; return response }
+	result := create(t, r, q)
 	want := &runs.Run{
 		ID: result.RunID, AccountID: s.credential.AccountID, CredentialID: s.credential.ID, Status: "queued", MeasurementType: "grounded",
 		MethodologyVersion: "AIVM-1.0", ModelIDs: []string{"model-0", "model-1"}, QuestionIDs: strange, Repetitions: 2,
 		Locale: "de-AT", Country: "CH", Language: "fr", TotalJobs: 28,
 	}
-	equal(t, want, encoded, "the run given to Answer")
-	for _, test := range []struct {
-		query string
-		want  map[string]any
-	}{
-		{`SELECT account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
-			locale, country, language, total_jobs, jobs_returned + jobs_completed + jobs_failed + jobs_canceled AS begun, started_at, finished_at
-			FROM measurement_runs`, map[string]any{
-			"account_id": [16]byte(want.AccountID), "id": [16]byte(want.ID), "credential_id": [16]byte(want.CredentialID), "status": "queued",
-			"measurement_type": "grounded", "methodology_version": "AIVM-1.0", "model_ids": []any{"model-0", "model-1"},
-			"question_ids": []any{`a,b`, `"`, `\`, `{}`, `NULL`, ``, "\u00e9 \n"}, "repetitions": int16(2), "locale": "de-AT", "country": "CH",
-			"language": "fr", "total_jobs": int32(28), "begun": int32(0), "started_at": nil, "finished_at": nil,
-		}},
-		{`SELECT account_id, run_id, credential_id, jobs, measurement_type, methodology_version FROM usage_records`, map[string]any{
-			"account_id": [16]byte(want.AccountID), "run_id": [16]byte(want.ID), "credential_id": [16]byte(want.CredentialID), "jobs": int32(28),
-			"measurement_type": "grounded", "methodology_version": "AIVM-1.0",
-		}},
-		{`SELECT account_id, method, route, key, octet_length(request_hash) AS hash, run_id, answer FROM idempotency_records`, map[string]any{
-			"account_id": [16]byte(want.AccountID), "method": "POST", "route": "/v1/runs", "key": `key "k"`, "hash": int32(32),
-			"run_id": [16]byte(want.ID), "answer": answer,
-		}},
-		{`SELECT count(*) AS times FROM (SELECT created_at FROM measurement_runs UNION SELECT created_at FROM usage_records UNION
-			SELECT created_at FROM idempotency_records) t`, map[string]any{"times": int64(1)}},
-		{`SELECT count(*) AS jobs, min(ordinal) AS first, max(ordinal) AS last FROM measurement_jobs`, map[string]any{
-			"jobs": int64(28), "first": int32(1), "last": int32(28),
-		}},
-		{`SELECT runs, jobs_ordered, jobs_completed + jobs_failed + jobs_canceled AS ended FROM account_months`, map[string]any{
-			"runs": int64(1), "jobs_ordered": int64(28), "ended": int64(0),
-		}},
-	} {
-		rows, err := s.pool.Query(t.Context(), test.query)
-		must(t, err)
-		got, err := pgx.CollectExactlyOneRow(rows, pgx.RowToMap)
-		must(t, err)
-		equal(t, test.want, got, test.query)
-	}
+	equal(t, want, encoded, "the run given to Response")
+	equal(t, &runs.CreateResult{RunID: want.ID, Response: response}, result, "the result")
+	q.Response = func(*runs.Run) []byte { return []byte("another") }
+	replays(t, r, q, result)
+	read, err := r.Get(t.Context(), want.AccountID, want.ID)
+	must(t, err)
+	want.CreatedAt = read.CreatedAt
+	equal(t, want, read, "the run in the database")
+	s.wantRuns(t, 1)
 }
 
-// TestKeyReused: a request that differs in anything but the credential is a different request; other keys and accounts
-// are independent. TestHashOfEachMember changes each member.
+// TestKeyReused: a request that differs in any member but the credential is another request. Other keys, accounts,
+// routes and methods are independent.
 func TestKeyReused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	r := s.process(t, "", always)
+	r := s.process(t, "")
 	first := create(t, r, s.request("key", 2, 2, 1))
-	for name, change := range map[string]func(*runs.Proposal){
-		"fewer models":           func(p *runs.Proposal) { p.ModelIDs = p.ModelIDs[:1] },
-		"models in other order":  func(p *runs.Proposal) { slices.Reverse(p.ModelIDs) },
-		"questions, other order": func(p *runs.Proposal) { slices.Reverse(p.QuestionIDs) },
-		"a model as a question": func(p *runs.Proposal) {
-			p.ModelIDs, p.QuestionIDs = p.ModelIDs[:1], append([]string{p.ModelIDs[1]}, p.QuestionIDs...)
-		},
-	} {
-		o := s.request("key", 2, 2, 1)
-		change(o.Proposal)
-		if result, err := r.Create(t.Context(), o); !errors.Is(err, runs.ErrKeyReused) {
-			t.Errorf("%s: got %v, %v", name, result, err)
-		}
+	reused := func(name string, change func(*runs.Proposal)) {
+		q := s.request("key", 2, 2, 1)
+		change(q.Proposal)
+		fails(t, r, q, runs.ErrKeyReused, name)
 	}
-	replays(t, r, s.request("key", 2, 2, 1), first)
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[runs.Proposal]()) {
+		if f.Name == "Orderer" || f.Name == "CatalogRevision" {
+			continue // not of the request
+		}
+		reused(f.Name, func(p *runs.Proposal) {
+			switch v := reflect.ValueOf(p).Elem().FieldByIndex(f.Index); v.Kind() {
+			case reflect.String:
+				v.SetString("x")
+			case reflect.Int64:
+				v.SetInt(2)
+			default:
+				slices.Reverse(v.Interface().([]string))
+			}
+		})
+	}
+	reused("fewer models", func(p *runs.Proposal) { p.ModelIDs = p.ModelIDs[:1] })
+	reused("a model as a question", func(p *runs.Proposal) {
+		p.ModelIDs, p.QuestionIDs = p.ModelIDs[:1], append([]string{p.ModelIDs[1]}, p.QuestionIDs...)
+	})
 	next, err := s.admin.RotateKey(t.Context(), s.credential.ID, 0, nil)
 	must(t, err)
-	rotated := s.request("key", 2, 2, 1)
-	rotated.Proposal.Orderer = runs.OrdererOf(&auth.Credential{ID: next.ID, AccountID: s.credential.AccountID})
+	rotated := requestOf(&auth.Credential{ID: next.ID, AccountID: s.credential.AccountID}, "key", 2, 2, 1)
 	rotated.Proposal.CatalogRevision = 99
 	replays(t, r, rotated, first)
 	s.wantRuns(t, 1)
 
 	route, method := s.request("key", 2, 2, 1), s.request("key", 2, 2, 1)
 	route.Operation.Route, method.Operation.Method = "/v1/other", "PUT"
-	for i, o := range []*runs.CreateRequest{
-		s.request("Key", 2, 2, 1), s.requestOf(s.customer(t), "key", 2, 2, 1), route, method,
-	} {
-		equal(t, false, create(t, r, o).Replayed, "request ", i, " is replayed")
+	for _, q := range []*runs.CreateRequest{s.request("Key", 2, 2, 1), requestOf(s.customer(t), "key", 2, 2, 1), route, method} {
+		create(t, r, q)
 	}
 	s.wantRuns(t, 5)
 }
@@ -119,52 +98,62 @@ func TestRefusedRunWritesNothing(t *testing.T) {
 	no := &runs.Refusal{Check: "check", Faults: []runs.Fault{{Code: "no"}}}
 	away := errors.New("the catalog can't be read")
 	var verdict error
-	r := s.process(t, "", func(*runs.Proposal) (string, error) { return "AIVM-1.0", verdict })
+	check := checker(func(*runs.Proposal) (string, error) { return "AIVM-1.0", verdict })
+	r := newRuns(runs.Config{Pool: s.open(t, ""), Checks: check})
 	for _, verdict = range []error{no, away} {
-		if result, err := r.Create(t.Context(), s.request("key", 1, 1, 1)); !errors.Is(err, verdict) {
-			t.Errorf("got %v, %v, want %v", result, err, verdict)
-		}
+		fails(t, r, s.request("key", 1, 1, 1), verdict)
 		s.wantRuns(t, 0)
 	}
 	verdict = nil
 	first := create(t, r, s.request("key", 1, 1, 2)) // differs from the refused request
 	for _, verdict = range []error{no, away} {
 		replays(t, r, s.request("key", 1, 1, 2), first)
-		if _, err := r.Create(t.Context(), s.request("key", 1, 1, 1)); !errors.Is(err, runs.ErrKeyReused) {
-			t.Errorf("another request with a used key: got %v", err)
-		}
+		fails(t, r, s.request("key", 1, 1, 1), runs.ErrKeyReused, "another request with a used key")
 	}
 	s.wantRuns(t, 1)
-	// A purged key is free again.
 	verdict = nil
 	if n, err := idempotency.Purge(t.Context(), s.pool, 0); n != 1 || err != nil {
 		t.Fatalf("purged %d, %v", n, err)
 	}
-	equal(t, false, create(t, r, s.request("key", 1, 1, 2)).Replayed, "a purged key is replayed")
+	create(t, r, s.request("key", 1, 1, 2)) // a purged key is free again
+
+	// If the key cannot be looked up, a refusal is not the response: the request may be a replay.
+	pool, err := store.OpenHot(t.Context(), s.url, 1)
+	must(t, err)
+	r = newRuns(runs.Config{Pool: pool, Checks: check})
+	pool.Close()
+	verdict = away
+	fails(t, r, s.request("key", 1, 1, 1), away)
+	verdict = no
+	if _, err := r.Create(t.Context(), s.request("key", 1, 1, 1)); errors.Is(err, no) || !store.IsUnavailable(err) {
+		t.Errorf("got %v, want a temporary error", err)
+	}
 }
 
 // TestConcurrentDuplicates sends the same request many times at once, through two processes.
 func TestConcurrentDuplicates(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	processes := []*runs.Runs{s.process(t, "", always), s.process(t, "", always)}
+	processes := []*runs.Runs{s.process(t, ""), s.process(t, "")}
 	for _, size := range []int{1, 251} { // for each batcher
-		var duplicates []*outcome
-		for i := range 32 {
-			duplicates = append(duplicates, goCreate(t.Context(), processes[i%2], s.request(fmt.Sprint(size), 1, size, 20)))
-		}
-		made := 0
-		for _, d := range duplicates {
-			got, err := d.wait()
-			must(t, err)
-			if !got.Replayed {
-				made++
+		results := make([]*runs.CreateResult, 32)
+		var made atomic.Int64
+		atOnce(len(results), func(i int) {
+			result, err := processes[i%2].Create(t.Context(), s.request(fmt.Sprint(size), 1, size, 20))
+			if err != nil {
+				t.Error(err)
+				return
 			}
-			run := duplicates[0].result.RunID
-			want := &runs.CreateResult{RunID: run, Response: []byte(run.Text("run") + " queued"), Replayed: got.Replayed}
-			equal(t, want, got, "duplicate")
-		}
-		equal(t, 1, made, "duplicates created the run")
+			if !result.Replayed {
+				made.Add(1)
+			}
+			result.Replayed = true
+			results[i] = result
+		})
+		run := results[0].RunID
+		want := &runs.CreateResult{RunID: run, Response: []byte(run.Text("run") + " queued"), Replayed: true}
+		equal(t, slices.Repeat([]*runs.CreateResult{want}, len(results)), results, "the results of duplicates")
+		equal(t, 1, made.Load(), "duplicates created the run")
 	}
 	s.wantRuns(t, 2)
 }
@@ -174,8 +163,8 @@ func TestConcurrentDuplicates(t *testing.T) {
 func TestCallerGivesUp(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	r := s.process(t, "", always)
-	release := s.holdAccount(t)
+	r := s.process(t, "")
+	release := s.hold(t, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	first := goCreate(ctx, r, s.request("first", 1, 1, 1))
 	s.waiting(t, "advisory")
@@ -188,8 +177,10 @@ func TestCallerGivesUp(t *testing.T) {
 		}
 	}
 	release()
-	equal(t, true, create(t, r, s.request("first", 1, 1, 1)).Replayed, "the first run was written")
-	equal(t, false, create(t, r, s.request("second", 1, 1, 1)).Replayed, "the second run was written")
+	result, err := r.Create(t.Context(), s.request("first", 1, 1, 1))
+	must(t, err)
+	equal(t, true, result.Replayed, "the first run was written")
+	create(t, r, s.request("second", 1, 1, 1))
 	s.wantRuns(t, 2)
 }
 
@@ -198,22 +189,43 @@ func TestCallerGivesUp(t *testing.T) {
 func TestBatchIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	r := s.process(t, "", always)
-	var all []*outcome
+	r := s.process(t, "")
+	var customers []*auth.Credential
 	for range 8 {
-		c := s.customer(t)
-		for n := range 8 {
-			all = append(all, goCreate(t.Context(), r, s.requestOf(c, fmt.Sprint(n), 1, 1, 1)))
+		customers = append(customers, s.customer(t))
+	}
+	atOnce(64, func(i int) {
+		if _, err := r.Create(t.Context(), requestOf(customers[i/8], fmt.Sprint(i), 1, 1, 1)); err != nil {
+			t.Error(err)
 		}
-	}
-	for _, o := range all {
-		must(t, ignore(o.wait()))
-	}
+	})
 	batches := 0
 	for _, n := range r.Stats().Small.Sizes {
 		batches += int(n)
 	}
 	if times := s.count(t, `SELECT count(DISTINCT created_at) FROM measurement_runs`); times != batches || batches > 16 {
-		t.Errorf("%d transactions for %d batches of %d runs", times, batches, len(all))
+		t.Errorf("%d transactions for %d batches of 64 runs", times, batches)
 	}
+}
+
+// TestSizesMixed writes runs of all sizes at once, through two processes: runs of one job, runs that fill a batch, runs
+// that are written alone, and one with as many jobs as a methodology allows.
+func TestSizesMixed(t *testing.T) {
+	t.Parallel()
+	s := newSiteAt(t, storetest.URL(t))
+	processes := []*runs.Runs{s.process(t, ""), s.process(t, "")}
+	var all []*outcome
+	for i, size := range []struct{ n, models, questions, repetitions int }{
+		{60, 1, 1, 1}, {20, 3, 7, 2}, {2, 10, 50, 10}, {2, 10, 50, 11}, {1, 10, 500, 20},
+	} {
+		for k := range size.n {
+			q := s.request(fmt.Sprintf("%d-%d", i, k), size.models, size.questions, int64(size.repetitions))
+			all = append(all, goCreate(t.Context(), processes[k%2], q))
+		}
+	}
+	for _, o := range all {
+		o.created(t)
+	}
+	s.wantRuns(t, len(all))
+	equal(t, 100_000, s.count(t, `SELECT max(total_jobs) FROM measurement_runs`), "jobs of the largest run")
 }

@@ -15,7 +15,7 @@ import (
 func TestCreateTx(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	r := s.process(t, "", always)
+	r := s.process(t, "")
 	back := errors.New("back")
 	due := func(quota *int64, key string, models, questions int, end error) (result *runs.CreateResult, err error) {
 		q := s.request(key, models, questions, 1)

@@ -5,18 +5,20 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"aiv/runs"
 	"aiv/store"
 	"aiv/store/storetest"
 )
 
-// claim begins a transaction that claims a key and does not end until it gives up.
-func (s *site) claim(t *testing.T, key string) (giveUp func()) {
+// claim begins a transaction that has claimed a key.
+func (s *site) claim(t *testing.T, key string) pgx.Tx {
 	t.Helper()
 	tx := begin(t, s.pool, `SET LOCAL session_replication_role = replica`) // so that its run need not be there
 	must(t, ignore(tx.Exec(t.Context(), `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
 		VALUES ($1, 'POST', '/v1/runs', $2, sha256(''), $3, '')`, s.credential.AccountID, key, store.NewID())))
-	return func() { must(t, tx.Rollback(t.Context())) }
+	return tx
 }
 
 // TestDuplicateInFlight: a duplicate whose transaction does not end makes only requests with the same key fail.
@@ -24,25 +26,21 @@ func TestDuplicateInFlight(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	// The duplicate in another process waits for the gate.
-	patient := s.process(t, "&lock_timeout=60s", always)
-	release := s.holdAccount(t)
+	patient := s.process(t, "&lock_timeout=60s")
+	release := s.hold(t, "")
 	duplicate := goCreate(t.Context(), patient, s.request("duplicate", 1, 1, 1))
 	s.waiting(t, "advisory")
 	storetest.SetLockTimeout(t, s.pool, "100ms")
-	impatient := s.process(t, "&lock_timeout=100ms", always)
-	if result, err := impatient.Create(t.Context(), s.request("duplicate", 1, 1, 1)); !errors.Is(err, runs.ErrKeyInUse) {
-		t.Errorf("a duplicate in flight: got %v, %v", result, err)
-	}
+	impatient := s.process(t, "&lock_timeout=100ms")
+	fails(t, impatient, s.request("duplicate", 1, 1, 1), runs.ErrKeyInUse, "a duplicate in flight")
 	// Waiting for another lock is another error.
-	if result, err := impatient.Create(t.Context(), s.request("other", 1, 1, 1)); err == nil || errors.Is(err, runs.ErrKeyInUse) || !store.IsUnavailable(err) {
+	result, err := impatient.Create(t.Context(), s.request("other", 1, 1, 1))
+	if err == nil || errors.Is(err, runs.ErrKeyInUse) || !store.IsUnavailable(err) {
 		t.Errorf("waiting for another lock: got %v, %v", result, err)
 	}
-	other := create(t, impatient, s.requestOf(s.customer(t), "duplicate", 1, 1, 1))
-	equal(t, false, other.Replayed, "the same key of another account is replayed")
+	create(t, impatient, requestOf(s.customer(t), "duplicate", 1, 1, 1))
 	release()
-	first, err := duplicate.wait()
-	must(t, err)
-	replays(t, impatient, s.request("duplicate", 1, 1, 1), first)
+	replays(t, impatient, s.request("duplicate", 1, 1, 1), duplicate.created(t))
 	create(t, impatient, s.request("other", 1, 1, 1))
 	s.wantRuns(t, 3)
 }
@@ -55,8 +53,8 @@ func TestDuplicateAlone(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			storetest.SetLockTimeout(t, s.pool, "2s")
-			r := s.process(t, "&lock_timeout=0&statement_timeout=0", always)
-			giveUp := s.claim(t, "key")
+			r := s.process(t, "&lock_timeout=0&statement_timeout=0")
+			claimed := s.claim(t, "key")
 			var waiting []*outcome
 			for range 5 { // more than may be retried at a time
 				waiting = append(waiting, goCreate(t.Context(), r, s.request("key", 1, 1, repetitions)))
@@ -65,14 +63,14 @@ func TestDuplicateAlone(t *testing.T) {
 			for i := range 2 {
 				create(t, r, s.request(fmt.Sprint(i), 1, 1, repetitions))
 			}
-			giveUp()
+			must(t, claimed.Rollback(t.Context()))
 			for _, w := range waiting {
 				// A cluster gives up on locks sooner.
 				if _, err := w.wait(); !storetest.OnCitus() || !errors.Is(err, runs.ErrKeyInUse) {
 					must(t, err)
 				}
 			}
-			create(t, r, s.request("key", 1, 1, repetitions))
+			must(t, ignore(r.Create(t.Context(), s.request("key", 1, 1, repetitions))))
 			s.wantRuns(t, 3)
 		})
 	}
@@ -87,48 +85,41 @@ func TestBatchWithADuplicate(t *testing.T) {
 	for _, test := range []struct {
 		name, settings string
 		quota          *int64
-		giveUp         bool  // the duplicate rolls back when all others are written
-		want           error // of the waiting request
-		runs           int
+		ends           bool // the duplicate rolls back when all others are written
 	}{
-		{"the duplicate rolls back", "&lock_timeout=0&statement_timeout=0", nil, true, nil, 20},
-		{"the duplicate never ends", "&lock_timeout=2s", nil, false, runs.ErrKeyInUse, 19},
-		{"the duplicate of an account with a quota never ends", "&lock_timeout=2s", new(int64(20)), false, runs.ErrKeyInUse, 19},
+		{"the duplicate rolls back", "&lock_timeout=0&statement_timeout=0", nil, true},
+		{"the duplicate never ends", "&lock_timeout=2s", nil, false},
+		{"the duplicate of an account with a quota never ends", "&lock_timeout=2s", new(int64(20)), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			s.meter(test.quota, nil)
 			storetest.SetLockTimeout(t, s.pool, "5s") // on a cluster also that of a batch
-			giveUp := s.claim(t, "5")
-			var requests []*runs.CreateRequest
-			for i := range 20 {
-				requests = append(requests, s.request(fmt.Sprint(i), 1, 1, 1))
-			}
-			answers := s.inOneBatch(t, s.process(t, test.settings, always), requests)
-			for i, a := range answers {
-				if i == 5 {
-					continue
-				}
-				if <-a.done; a.err != nil || a.result.Replayed {
-					t.Errorf("request %d of the batch: got %v, %v", i, a.result, a.err)
+			claimed := s.claim(t, "5")
+			outcomes := s.inOneBatch(t, s.process(t, test.settings), s.numbered(20))
+			for i, o := range outcomes {
+				if i != 5 {
+					o.created(t, "request ", i)
 				}
 			}
-			one := answers[5]
-			if test.giveUp {
-				s.waiting(t, "transactionid")
-				select {
-				case <-one.done:
-					t.Errorf("the waiting request returned early: %v, %v", one.result, one.err)
-				default:
+			one := outcomes[5]
+			if !test.ends {
+				if _, err := one.wait(); !errors.Is(err, runs.ErrKeyInUse) {
+					t.Errorf("the waiting request: got %v", err)
 				}
-				giveUp()
+				s.wantRuns(t, 19)
+				return
 			}
-			<-one.done
-			if !errors.Is(one.err, test.want) || test.want == nil && one.result.Replayed {
-				t.Errorf("the waiting request: got %v, %v, want %v", one.result, one.err, test.want)
+			s.waiting(t, "transactionid")
+			select {
+			case <-one.done:
+				t.Errorf("the waiting request returned early: %v, %v", one.result, one.err)
+			default:
 			}
-			s.wantRuns(t, test.runs)
+			must(t, claimed.Rollback(t.Context()))
+			one.created(t, "the waiting request")
+			s.wantRuns(t, 20)
 		})
 	}
 }

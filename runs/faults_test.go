@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"aiv/runs"
 	"aiv/store"
@@ -18,68 +17,54 @@ import (
 // inOneBatch sends requests while the first one is in flight, so that the others share a batch.
 func (s *site) inOneBatch(t *testing.T, r *runs.Runs, requests []*runs.CreateRequest) []*outcome {
 	t.Helper()
-	release := s.holdAccount(t)
-	answers := s.behind(t, "advisory", r, requests)
+	release := s.hold(t, "")
+	outcomes := s.behind(t, "advisory", r, requests)
 	release()
-	return answers
+	return outcomes
 }
 
 // behind sends the first request and, when it waits for a lock of the given kind, the others.
-func (s *site) behind(t *testing.T, lock string, r *runs.Runs, requests []*runs.CreateRequest) []*outcome {
+func (s *site) behind(t *testing.T, lock string, r *runs.Runs, requests []*runs.CreateRequest) (outcomes []*outcome) {
 	t.Helper()
-	answers := make([]*outcome, len(requests))
 	var coming sync.WaitGroup
-	give := func(i int) {
+	for i, q := range requests {
 		coming.Add(1)
-		encode := requests[i].Response
-		requests[i].Response = func(run *runs.Run) []byte { // called last before a request waits
+		encode := q.Response
+		q.Response = func(run *runs.Run) []byte { // called last before a request waits
 			defer coming.Done()
 			return encode(run)
 		}
-		answers[i] = goCreate(t.Context(), r, requests[i])
-	}
-	give(0)
-	s.waiting(t, lock)
-	for i := 1; i < len(requests); i++ {
-		give(i)
+		outcomes = append(outcomes, goCreate(t.Context(), r, q))
+		if i == 0 {
+			s.waiting(t, lock)
+		}
 	}
 	coming.Wait()
-	return answers
+	return outcomes
 }
 
 // TestOnlyTheCulpritFails: an error that one request causes does not fail the others of its batch.
 func TestOnlyTheCulpritFails(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	r := s.process(t, "", always)
-	const n = 40
-	culprits := map[int]struct {
-		code   string
-		change func(*runs.CreateRequest)
-	}{
-		13: {"23514", func(o *runs.CreateRequest) { o.Key = strings.Repeat("k", 256) }},
-		14: {"23514", func(o *runs.CreateRequest) { o.Proposal.ModelIDs = nil }},
-		21: {"22021", func(o *runs.CreateRequest) { o.Proposal.Country = "\x00" }},
-	}
-	var requests []*runs.CreateRequest
-	for i := range n {
-		o := s.request(fmt.Sprint(i), 1, 2, 3)
-		if c, ok := culprits[i]; ok {
-			c.change(o)
+	requests := s.numbered(40)
+	requests[13].Key = strings.Repeat("k", 256)
+	requests[14].Proposal.ModelIDs = nil
+	requests[21].Proposal.Country = "\x00"
+	codes := map[int]string{13: "23514", 14: "23514", 21: "22021"}
+	for i, o := range s.inOneBatch(t, s.process(t, ""), requests) {
+		code, culprit := codes[i]
+		if !culprit {
+			o.created(t, "request ", i)
+			continue
 		}
-		requests = append(requests, o)
-	}
-	for i, a := range s.inOneBatch(t, r, requests) {
-		<-a.done
-		e, _ := errors.AsType[*pgconn.PgError](a.err)
-		switch c, culprit := culprits[i]; {
-		case culprit && (e == nil || e.Code != c.code && (e.Code != "XX000" || !storetest.OnCitus())): // it loses the codes of some errors
-			t.Errorf("culprit %d: got %v, %v, want an error %s", i, a.result, a.err, c.code)
-		case !culprit && (a.err != nil || a.result.Replayed):
-			t.Errorf("request %d of the batch: got %v, %v", i, a.result, a.err)
+		<-o.done
+		e, _ := errors.AsType[*pgconn.PgError](o.err)
+		if e == nil || e.Code != code && (e.Code != "XX000" || !storetest.OnCitus()) { // it loses the codes of some errors
+			t.Errorf("culprit %d: got %v, %v, want an error %s", i, o.result, o.err, code)
 		}
 	}
-	s.wantRuns(t, n-len(culprits))
+	s.wantRuns(t, len(requests)-len(codes))
 }
 
 // TestConnectionsKeepDying: requests that are retried after temporary errors are each written once.
@@ -87,24 +72,25 @@ func TestConnectionsKeepDying(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	const n = 60
-	processes := []*runs.Runs{s.process(t, "&application_name=victim", always), s.process(t, "&application_name=victim", always)}
-	release := sync.OnceFunc(s.holdAccount(t)) // until some have died while they waited
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() {
-			var first *runs.CreateResult
-			for try := 0; first == nil; try++ {
-				var err error
-				first, err = processes[(i+try)%2].Create(t.Context(), s.request(fmt.Sprint(i), 1+i%3, 1+i%10, 10))
-				if err != nil && (!store.IsUnavailable(err) || try == 1000) {
+	processes := []*runs.Runs{s.process(t, "&application_name=victim"), s.process(t, "&application_name=victim")}
+	release := sync.OnceFunc(s.hold(t, "")) // until some have died while they waited
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		atOnce(n, func(i int) {
+			for try := 0; ; try++ {
+				_, err := processes[(i+try)%2].Create(t.Context(), s.request(fmt.Sprint(i), 1+i%3, 1+i%10, 10))
+				if err == nil {
+					return
+				}
+				if !store.IsUnavailable(err) || try == 1000 {
 					t.Errorf("request %d: %v", i, err)
 					return
 				}
 			}
 		})
-	}
-	killed, done := 0, make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
+	}()
+	killed := 0
 	storetest.Eventually(t, "12 sessions are terminated", func() bool {
 		select {
 		case <-done:
@@ -128,43 +114,16 @@ func TestLockOnATable(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	storetest.SetLockTimeout(t, s.pool, "1s")
-	r := s.process(t, "&lock_timeout=1s", always)
+	r := s.process(t, "&lock_timeout=1s")
 	tx := begin(t, s.pool, `LOCK TABLE usage_records`)
-	var requests []*runs.CreateRequest
-	for i := range 40 {
-		requests = append(requests, s.request(fmt.Sprint(i), 1, 1, 1))
-	}
-	for i, a := range s.behind(t, "relation", r, requests) {
-		if <-a.done; a.err == nil || !store.IsUnavailable(a.err) || errors.Is(a.err, runs.ErrKeyInUse) {
-			t.Errorf("request %d: got %v, %v, want a temporary error", i, a.result, a.err)
+	for i, o := range s.behind(t, "relation", r, s.numbered(40)) {
+		if <-o.done; o.err == nil || !store.IsUnavailable(o.err) || errors.Is(o.err, runs.ErrKeyInUse) {
+			t.Errorf("request %d: got %v, %v, want a temporary error", i, o.result, o.err)
 		}
 	}
 	if s := r.Stats().Small; s.Failed > 2 || s.Retried > 0 { // that of the first request, and that of all others
-		t.Errorf("%d requests were given to the database in other batches: %+v", len(requests), s)
+		t.Errorf("40 requests were given to the database in other batches: %+v", s)
 	}
 	must(t, tx.Rollback(t.Context()))
 	s.wantRuns(t, 0)
-}
-
-// TestChecksFail: when the checks fail and the key cannot be looked up either, the error is the first one.
-func TestChecksFail(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	away := errors.New("the catalog can't be read")
-	no := &runs.Refusal{Check: "check", Faults: []runs.Fault{{Code: "no"}}}
-	pool, err := store.OpenHot(t.Context(), s.url, 1)
-	must(t, err)
-	var verdict error
-	r := runs.New(runs.Config{Pool: pool, Checks: checker(func(*runs.Proposal) (string, error) { return "", verdict }),
-		NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 100})
-	pool.Close()
-	verdict = away
-	if _, err := r.Create(t.Context(), s.request("key", 1, 1, 1)); !errors.Is(err, away) {
-		t.Errorf("got %v, want %v", err, away)
-	}
-	// A refusal is returned only when the request is known not to be a replay.
-	verdict = no
-	if _, err := r.Create(t.Context(), s.request("key", 1, 1, 1)); errors.Is(err, no) || !store.IsUnavailable(err) {
-		t.Errorf("got %v, want a temporary error", err)
-	}
 }

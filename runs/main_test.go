@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +29,6 @@ type site struct {
 	holders    []*pgxpool.Pool // of the rows of accounts
 	admin      *auth.Admin
 	credential *auth.Credential
-	idle       map[string][]*pgxpool.Pool // that the next test may use, by their settings; nil: none
 }
 
 var sites storetest.Kept[*site]
@@ -36,20 +37,11 @@ var sites storetest.Kept[*site]
 // more than a few rows takes a new one by newSiteAt.
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := sites.Take(t, func(t testing.TB) *site {
-		s := newSiteAt(t, storetest.URL(t))
-		if !storetest.OnCitus() {
-			s.idle = make(map[string][]*pgxpool.Pool)
-		}
-		return s
-	}, func(s *site) error {
-		s.credential = nil
+	s := sites.Take(t, func(t testing.TB) *site { return newSiteAt(t, storetest.URL(t)) }, func(s *site) error {
 		return storetest.Clear(s.pool, `job_arrivals job_queue measurement_runs measurement_run_models measurement_jobs usage_records
 			idempotency_records account_months alerts credentials accounts audit_log`, "")
 	})
-	if s.credential == nil {
-		s.credential = s.customer(t)
-	}
+	s.credential = s.customer(t)
 	return s
 }
 
@@ -71,8 +63,7 @@ func (s *site) customer(t testing.TB) *auth.Credential {
 	t.Helper()
 	account, err := s.admin.CreateAccount(t.Context(), "customer", "plan")
 	must(t, err)
-	name := "key"
-	c, err := s.admin.CreateKey(t.Context(), account.ID, auth.Terms{Name: &name})
+	c, err := s.admin.CreateKey(t.Context(), account.ID, auth.Terms{Name: new("key")})
 	must(t, err)
 	return &auth.Credential{ID: c.ID, AccountID: account.ID}
 }
@@ -88,26 +79,12 @@ func (s *site) count(t testing.TB, sql string, args ...any) (n int) {
 	return n
 }
 
-// open returns a pool that only the test uses. It must not close it.
-func (s *site) open(t testing.TB, settings string) (pool *pgxpool.Pool) {
+// open returns a pool that only the test uses.
+func (s *site) open(t testing.TB, settings string) *pgxpool.Pool {
 	t.Helper()
-	if s.idle == nil {
-		pool, err := store.OpenHot(t.Context(), s.url+settings, 6)
-		must(t, err)
-		t.Cleanup(pool.Close)
-		return pool
-	}
-	if idle := s.idle[settings]; len(idle) > 0 {
-		pool, s.idle[settings] = idle[0], idle[1:]
-	} else {
-		var err error
-		pool, err = store.OpenHot(context.Background(), s.url+settings, 6)
-		must(t, err)
-	}
-	t.Cleanup(func() {
-		storetest.CloseMost(pool)
-		s.idle[settings] = append(s.idle[settings], pool)
-	})
+	pool, err := store.OpenHot(t.Context(), s.url+settings, 6)
+	must(t, err)
+	t.Cleanup(pool.Close)
 	return pool
 }
 
@@ -116,18 +93,31 @@ type checker func(*runs.Proposal) (string, error)
 
 func (c checker) Check(_ context.Context, p *runs.Proposal) (string, error) { return c(p) }
 
-func always(*runs.Proposal) (string, error) { return "AIVM-1.0", nil }
-
 // process returns a Runs with a new pool, as another process has.
-func (s *site) process(t *testing.T, settings string, check checker) *runs.Runs {
+func (s *site) process(t *testing.T, settings string) *runs.Runs {
 	t.Helper()
-	return runs.New(runs.Config{
-		Pool: s.open(t, settings), Checks: check, NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 10_000,
-	})
+	return newRuns(runs.Config{Pool: s.open(t, settings)})
+}
+
+// newRuns returns a Runs whose checks allow every run, unless the configuration has others.
+func newRuns(c runs.Config) *runs.Runs {
+	if c.Checks == nil {
+		c.Checks = checker(func(*runs.Proposal) (string, error) { return "AIVM-1.0", nil })
+	}
+	if c.MaxWaiting == 0 {
+		c.MaxWaiting = 10_000
+	}
+	c.NewID, c.Timeout = store.NewID, time.Minute
+	return runs.New(c)
 }
 
 // request returns a request for models × questions × repetitions.
 func (s *site) request(key string, models, questions int, repetitions int64) *runs.CreateRequest {
+	return requestOf(s.credential, key, models, questions, repetitions)
+}
+
+// requestOf returns the same request of another customer.
+func requestOf(c *auth.Credential, key string, models, questions int, repetitions int64) *runs.CreateRequest {
 	list := func(name string, n int) (ids []string) {
 		for i := range n {
 			ids = append(ids, fmt.Sprintf("%s-%d", name, i))
@@ -136,7 +126,7 @@ func (s *site) request(key string, models, questions int, repetitions int64) *ru
 	}
 	return &runs.CreateRequest{
 		Proposal: &runs.Proposal{
-			Orderer: runs.OrdererOf(s.credential), ModelIDs: list("model", models), QuestionIDs: list("question", questions), Repetitions: repetitions,
+			Orderer: runs.OrdererOf(c), ModelIDs: list("model", models), QuestionIDs: list("question", questions), Repetitions: repetitions,
 			MeasurementType: "grounded", Locale: "it-IT", Country: "IT", Language: "it",
 		},
 		Operation: idempotency.Operation{Method: "POST", Route: "/v1/runs"}, Key: key,
@@ -144,25 +134,35 @@ func (s *site) request(key string, models, questions int, repetitions int64) *ru
 	}
 }
 
-// requestOf returns the same request of another customer.
-func (s *site) requestOf(c *auth.Credential, key string, models, questions int, repetitions int64) *runs.CreateRequest {
-	q := s.request(key, models, questions, repetitions)
-	q.Proposal.Orderer = runs.OrdererOf(c)
-	return q
+// numbered returns n requests for a run of one job.
+func (s *site) numbered(n int) (requests []*runs.CreateRequest) {
+	for i := range n {
+		requests = append(requests, s.request(fmt.Sprint(i), 1, 1, 1))
+	}
+	return requests
 }
 
-// wantRuns counts the runs in the database. It fails the test if a run lacks some of what is written with it.
+// verify reports broken invariants: for instance, a run that lacks some of what is written with it.
+func (s *site) verify(t *testing.T) {
+	t.Helper()
+	violations, err := store.Verify(t.Context(), s.pool, slices.Concat(runs.Invariants(), idempotency.Invariants()))
+	must(t, err)
+	for _, v := range violations {
+		t.Errorf("%s: %d rows: %v", v.Invariant.Name, v.Count, v.Rows)
+	}
+}
+
+// wantRuns counts the runs in the database, and verifies it.
 func (s *site) wantRuns(t *testing.T, want int) {
 	t.Helper()
 	s.verify(t)
 	equal(t, want, s.count(t, `SELECT count(*) FROM measurement_runs`), "runs are written")
 }
 
-func create(t *testing.T, r *runs.Runs, o *runs.CreateRequest) *runs.CreateResult {
+// create creates a run. It fails the test if the request is a replay.
+func create(t *testing.T, r *runs.Runs, q *runs.CreateRequest) *runs.CreateResult {
 	t.Helper()
-	result, err := r.Create(t.Context(), o)
-	must(t, err)
-	return result
+	return goCreate(t.Context(), r, q).created(t, q.Key)
 }
 
 // outcome is the outcome of a request, when done is closed.
@@ -187,6 +187,23 @@ func (o *outcome) wait() (*runs.CreateResult, error) {
 	return o.result, o.err
 }
 
+// created fails the test unless the request creates a run.
+func (o *outcome) created(t *testing.T, what ...any) *runs.CreateResult {
+	t.Helper()
+	result, err := o.wait()
+	must(t, err)
+	equal(t, false, result.Replayed, fmt.Sprint(what...), " is replayed")
+	return result
+}
+
+// fails fails the test unless a request fails with an error.
+func fails(t *testing.T, r *runs.Runs, q *runs.CreateRequest, want error, what ...any) {
+	t.Helper()
+	if result, err := r.Create(t.Context(), q); !errors.Is(err, want) {
+		t.Errorf("%s: got %v, %v, want %v", fmt.Sprint(what...), result, err, want)
+	}
+}
+
 // refuses fails the test unless a request is refused because only so many jobs remain, of the quota or of the bound of
 // unfinished jobs.
 func refuses(t *testing.T, r *runs.Runs, q *runs.CreateRequest, remaining int64, unfinished bool) {
@@ -198,11 +215,33 @@ func refuses(t *testing.T, r *runs.Runs, q *runs.CreateRequest, remaining int64,
 }
 
 // replays fails the test unless the request replays the first result.
-func replays(t *testing.T, r *runs.Runs, o *runs.CreateRequest, first *runs.CreateResult) {
+func replays(t *testing.T, r *runs.Runs, q *runs.CreateRequest, first *runs.CreateResult) {
 	t.Helper()
 	want := *first
 	want.Replayed = true
-	equal(t, &want, create(t, r, o), "the replay")
+	got, err := r.Create(t.Context(), q)
+	must(t, err)
+	equal(t, &want, got, "the replay")
+}
+
+// atOnce calls a function n times at once.
+func atOnce(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { f(i) })
+	}
+	wg.Wait()
+}
+
+// whileWaiting looks while f waits for a row that a transaction has locked, and rolls that back. It returns the error of f.
+func (s *site) whileWaiting(t *testing.T, locked pgx.Tx, f func() error, look func()) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	s.waiting(t, "transactionid")
+	look()
+	must(t, locked.Rollback(t.Context()))
+	return <-done
 }
 
 // waiting waits until a statement waits for a lock of the given kind, and returns its process id. It ignores the first
@@ -237,19 +276,12 @@ BEGIN
   RETURN NEW;
 END $$;`
 
-// holdAccount closes the gate of the account.
-func (s *site) holdAccount(t *testing.T) (release func()) {
-	t.Helper()
-	return s.hold(t, "")
-}
-
-// hold closes the gate of the account whose trigger has this argument.
+// hold closes the gate of the account: with "", or that whose trigger has this argument.
 func (s *site) hold(t *testing.T, gate string) (release func()) {
 	t.Helper()
 	var held []pgx.Tx
 	for _, holder := range s.holders {
-		tx := begin(t, holder, `SELECT pg_advisory_xact_lock(hashtext($1))`, s.credential.AccountID.UUID()+gate)
-		held = append(held, tx)
+		held = append(held, begin(t, holder, `SELECT pg_advisory_xact_lock(hashtext($1))`, s.credential.AccountID.UUID()+gate))
 	}
 	return func() {
 		for _, tx := range held {

@@ -3,7 +3,6 @@ package runs_test
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,28 +26,20 @@ func TestQuotaIsExact(t *testing.T) {
 	s := newSite(t)
 	const quota = 50
 	s.meter(new(int64(quota)), nil)
-	processes := []*runs.Runs{s.process(t, "", always), s.process(t, "", always)}
-	var wg sync.WaitGroup
+	processes := []*runs.Runs{s.process(t, ""), s.process(t, "")}
 	var refused atomic.Int64
-	for i := range 64 {
-		wg.Go(func() {
-			q := s.request(fmt.Sprint(i), 1, 1+i%3, 1)
-			_, err := processes[i%2].Create(t.Context(), q)
-			e, exceeded := errors.AsType[*runs.QuotaError](err)
-			switch {
-			case exceeded && e.Remaining >= e.Jobs:
-				t.Errorf("a run of %d jobs is refused although %d remain", e.Jobs, e.Remaining)
-			case exceeded:
-				refused.Add(1)
-			case err != nil:
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if t.Failed() {
-		return
-	}
+	atOnce(64, func(i int) {
+		_, err := processes[i%2].Create(t.Context(), s.request(fmt.Sprint(i), 1, 1+i%3, 1))
+		e, exceeded := errors.AsType[*runs.QuotaError](err)
+		switch {
+		case exceeded && e.Remaining >= e.Jobs:
+			t.Errorf("a run of %d jobs is refused although %d remain", e.Jobs, e.Remaining)
+		case exceeded:
+			refused.Add(1)
+		case err != nil:
+			t.Error(err)
+		}
+	})
 	for i := range 3 { // runs of one job fill what remains
 		if _, err := processes[0].Create(t.Context(), s.request(fmt.Sprintf("rest %d", i), 1, 1, 1)); err != nil {
 			break
@@ -67,63 +58,47 @@ func TestQuotaAndReplay(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.meter(new(int64(6)), nil)
-	r := s.process(t, "", always)
+	r := s.process(t, "")
 	first := create(t, r, s.request("first", 1, 2, 3))
 	for range 2 {
 		refuses(t, r, s.request("second", 1, 1, 1), 0, false)
 		replays(t, r, s.request("first", 1, 2, 3), first)
 	}
-	if _, err := r.Create(t.Context(), s.request("first", 1, 2, 1)); !errors.Is(err, runs.ErrKeyReused) {
-		t.Errorf("the key with another request: got %v", err)
-	}
+	fails(t, r, s.request("first", 1, 2, 1), runs.ErrKeyReused, "the key with another request")
 	// More than the account may order is used.
 	s.meter(new(int64(5)), nil)
 	refuses(t, r, s.request("second", 1, 1, 1), 0, false)
 	s.meter(nil, new(int64(5)))
 	refuses(t, r, s.request("second", 1, 1, 1), 0, true)
 	s.meter(new(int64(7)), nil)
-	equal(t, false, create(t, r, s.request("second", 1, 1, 1)).Replayed, "the key of the refused run")
+	create(t, r, s.request("second", 1, 1, 1)) // its key is free
 	s.meter(nil, nil)
 	create(t, r, s.request("third", 1, 1, 1)) // counted without a quota too
 	s.meter(new(int64(9)), nil)
 	refuses(t, r, s.request("fourth", 1, 2, 1), 1, false)
 	s.wantRuns(t, 3)
-	stats := r.Stats()
-	got := map[string]uint64{"created": stats.Created, "jobs": stats.Jobs, "replayed": stats.Replayed, "refused": stats.Refused,
-		"conflicts": stats.Conflicts, "failed": stats.Failed}
-	equal(t, map[string]uint64{"created": 3, "jobs": 8, "replayed": 2, "refused": 5, "conflicts": 1, "failed": 0}, got,
-		"counts")
+	n := r.Stats()
+	equal(t, []uint64{3, 8, 2, 5, 1, 0}, []uint64{n.Created, n.Jobs, n.Replayed, n.Refused, n.Conflicts, n.Failed}, "counts")
 }
 
-// TestUnfinishedJobs: the bound of unfinished jobs holds for runs of any size, and a finished run makes room.
+// TestUnfinishedJobs: the bound of unfinished jobs holds for runs of any size. The finished jobs of a run that is still
+// running make room, and so does a run that ends.
 func TestUnfinishedJobs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.meter(nil, new(int64(6000)))
-	r := s.process(t, "", always)
-	large := create(t, r, s.request("large", 10, 60, 10))
+	r := s.process(t, "")
+	large := create(t, r, s.request("large", 10, 60, 10)).RunID
 	refuses(t, r, s.request("small", 1, 1, 1), 0, true)
-	must(t, ignore(r.Cancel(t.Context(), s.credential.AccountID, large.RunID)))
-	create(t, r, s.request("small", 1, 1, 1))
-	s.wantRuns(t, 2)
-}
-
-// TestFinishedJobsOfRunningRuns: the finished jobs of a run that is still running make room.
-func TestFinishedJobsOfRunningRuns(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.meter(nil, new(int64(10)))
-	r := s.process(t, "", always)
-	first := create(t, r, s.request("first", 1, 10, 1))
-	s.exec(t, `
-UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_completed = 6, jobs_failed = 3 WHERE account_id = $1 AND id = $2`,
-		s.credential.AccountID, first.RunID)
+	s.exec(t, `UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_completed = 6, jobs_failed = 3 WHERE id = $1`, large)
 	refuses(t, r, s.request("ten", 1, 10, 1), 9, true)
 	create(t, r, s.request("nine", 1, 9, 1))
 	// Two runs that fit together only if finished jobs do not count.
-	s.meter(nil, new(int64(30)))
+	s.meter(nil, new(int64(6020)))
 	must(t, r.WriteTogether(t.Context(), []*runs.CreateRequest{s.request("a", 1, 9, 1), s.request("b", 1, 9, 1)}, true))
-	s.wantRuns(t, 4)
+	must(t, ignore(r.Cancel(t.Context(), s.credential.AccountID, large)))
+	create(t, r, s.request("large again", 10, 60, 9))
+	s.wantRuns(t, 5)
 }
 
 // TestSpentQuotaWritesNothing: a run that does not fit into the quota neither locks nor inserts a row.
@@ -131,7 +106,7 @@ func TestSpentQuotaWritesNothing(t *testing.T) {
 	t.Parallel()
 	notOnCitus(t, "reads the table of one server")
 	s := newSiteAt(t, storetest.URL(t))
-	r := s.process(t, "", always)
+	r := s.process(t, "")
 	// A row that was inserted and rolled back makes the table larger, and a lock is in xmax.
 	months := func() (state string) {
 		must(t, s.pool.QueryRow(t.Context(), `
@@ -161,7 +136,7 @@ func TestDefaultBound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			r := s.process(t, "", always)
+			r := s.process(t, "")
 			next := 0
 			request := func() *runs.CreateRequest {
 				next++
@@ -181,23 +156,19 @@ func TestDefaultBound(t *testing.T) {
 func TestDefaultBoundBurst(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	r := s.process(t, "", always)
+	r := s.process(t, "")
 	create(t, r, s.request("first", 1, 1, 1))
 	s.exec(t, `UPDATE account_months SET jobs_ordered = $1`, runs.DefaultMaxUnfinishedJobs-16_000)
 	create(t, r, s.request("second", 1, 1, 1))
 	var created atomic.Int64
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			_, err := r.Create(t.Context(), s.request(fmt.Sprint("large ", i), 1, 51, 100))
-			if _, ok := errors.AsType[*runs.QuotaError](err); err == nil {
-				created.Add(1)
-			} else if !ok {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
+	atOnce(8, func(i int) {
+		_, err := r.Create(t.Context(), s.request(fmt.Sprint("large ", i), 1, 51, 100))
+		if err == nil {
+			created.Add(1)
+		} else if !isQuota(err) {
+			t.Error(err)
+		}
+	})
 	// The metered runs do not count those that are being written beside them.
 	if n := created.Load(); n < 3 || n > 6 {
 		t.Errorf("%d runs of 5,100 jobs were created where 3 fit", n)
@@ -213,30 +184,21 @@ func TestLockedMonth(t *testing.T) {
 			s := newSite(t)
 			s.meter(quota, nil)
 			storetest.SetLockTimeout(t, s.pool, "2s")
-			r := s.process(t, "&lock_timeout=60s", always)
+			r := s.process(t, "&lock_timeout=60s")
 			create(t, r, s.request("first", 1, 1, 1))
-			s.whileMonthIsLocked(t, r, func() {
+			month := begin(t, s.pool, `SELECT FROM account_months WHERE account_id = $1 FOR UPDATE`, s.credential.AccountID)
+			second := func() error { return ignore(r.Create(t.Context(), s.request("second", 1, 1, 1))) }
+			err := s.whileWaiting(t, month, second, func() {
 				c := *s.customer(t)
 				c.JobsPerMonth = quota
-				create(t, r, s.requestOf(&c, "other", 1, 1, 1))
+				create(t, r, requestOf(&c, "other", 1, 1, 1))
 			})
+			if storetest.OnCitus() && store.IsLockTimeout(err) { // a cluster gives up on locks sooner
+				err = second()
+			}
+			must(t, err)
 			s.wantRuns(t, 3)
 		})
-	}
-}
-
-// whileMonthIsLocked locks the account's month, sends a request that waits for it, and calls f.
-func (s *site) whileMonthIsLocked(t *testing.T, r *runs.Runs, f func()) {
-	t.Helper()
-	tx := begin(t, s.pool, `SELECT FROM account_months WHERE account_id = $1 FOR UPDATE`, s.credential.AccountID)
-	blocked := goCreate(t.Context(), r, s.request("second", 1, 1, 1))
-	s.waiting(t, "transactionid")
-	f()
-	must(t, tx.Rollback(t.Context()))
-	if _, err := blocked.wait(); storetest.OnCitus() && store.IsLockTimeout(err) { // a cluster gives up on locks sooner
-		create(t, r, s.request("second", 1, 1, 1))
-	} else {
-		must(t, err)
 	}
 }
 
@@ -246,14 +208,14 @@ func TestQuotaAndDuplicates(t *testing.T) {
 	s := newSite(t)
 	const quota = 45
 	s.meter(new(int64(quota)), nil)
-	r := s.process(t, "", always)
+	r := s.process(t, "")
 	requests := []*runs.CreateRequest{s.request("first", 1, 1, 1)}
 	for i := range 20 {
 		requests = append(requests, s.request(fmt.Sprint(i), 1, 1, 1), s.request(fmt.Sprint(i), 1, 1, 100))
 	}
 	for _, a := range s.inOneBatch(t, r, requests) {
 		<-a.done
-		if _, exceeded := errors.AsType[*runs.QuotaError](a.err); a.err != nil && !exceeded && !errors.Is(a.err, runs.ErrKeyReused) {
+		if a.err != nil && !isQuota(a.err) && !errors.Is(a.err, runs.ErrKeyReused) {
 			t.Error(a.err)
 		}
 	}
@@ -275,13 +237,13 @@ func TestLargeRunsWithQuota(t *testing.T) {
 		}
 	}
 	s.meter(new(int64(10_000)), nil)
-	r := s.process(t, "&lock_timeout=60s", always)
+	r := s.process(t, "&lock_timeout=60s")
 	release := s.hold(t, "jobs") // the rest of the run has been written
 	large := goCreate(t.Context(), r, s.request("large", 1, 1, 5001))
 	s.waiting(t, "advisory")
 	c := *s.customer(t)
 	c.JobsPerMonth = new(int64(10))
-	create(t, r, s.requestOf(&c, "small", 1, 1, 1))
+	create(t, r, requestOf(&c, "small", 1, 1, 1))
 	release()
 	must(t, ignore(large.wait()))
 	s.wantRuns(t, 2)
@@ -293,13 +255,11 @@ func TestQuotaOfEachMonth(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.meter(new(int64(6)), nil)
-	r := s.process(t, "&timezone=America%2FNew_York", always)
+	r := s.process(t, "&timezone=America%2FNew_York")
 	create(t, r, s.request("last month", 1, 2, 3))
 	refuses(t, r, s.request("too many", 1, 1, 1), 0, false)
-	for _, table := range []string{"measurement_runs", "measurement_run_models", "usage_records", "idempotency_records"} {
-		s.exec(t, `UPDATE `+table+` SET created_at = date_trunc('month', now(), 'UTC') - interval '1 microsecond'`)
-	}
-	s.exec(t, `UPDATE account_months SET month = date_trunc('month', month - interval '1 day', 'UTC')`)
+	now := time.Now().UTC()
+	s.backdate(t, time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC).Add(-time.Microsecond))
 	create(t, r, s.request("too many", 1, 1, 1))
 	create(t, r, s.request("the rest", 1, 1, 5))
 	refuses(t, r, s.request("one more", 1, 1, 1), 0, false)
@@ -311,15 +271,16 @@ func TestQuotaOfEachMonth(t *testing.T) {
 func TestUsageOfMonths(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	r := s.process(t, "&timezone=America%2FNew_York", always)
-	for i, created := range []string{"2026-01-31 23:59:59.999999Z", "2026-02-01Z", "2026-02-28 23:59:59.999999Z", "2026-03-01Z", "2026-03-31 23:59:59.999999Z", "2026-04-01Z"} {
+	r := s.process(t, "&timezone=America%2FNew_York")
+	for i, created := range []string{"2026-01-31 23:59:59.999999Z", "2026-02-01Z", "2026-02-28 23:59:59.999999Z", "2026-03-01Z",
+		"2026-03-31 23:59:59.999999Z", "2026-04-01Z"} {
 		run := create(t, r, s.request(created, 1, 1, 10))
-		s.exec(t, `
-UPDATE measurement_runs SET created_at = $2, started_at = $2, status = 'running', jobs_completed = $3 WHERE id = $1`, run.RunID, created, i+1)
+		s.exec(t, `UPDATE measurement_runs SET created_at = $2, started_at = $2, status = 'running', jobs_completed = $3 WHERE id = $1`,
+			run.RunID, created, i+1)
 	}
 	final := create(t, r, s.request("final", 1, 1, 10)) // counted by account_months
-	s.exec(t, `
-UPDATE measurement_runs SET created_at = $2, started_at = $2, finished_at = $2, status = 'completed', jobs_completed = 10 WHERE id = $1`, final.RunID, "2026-01-15Z")
+	s.exec(t, `UPDATE measurement_runs SET created_at = $2, started_at = $2, finished_at = $2, status = 'completed', jobs_completed = 10
+		WHERE id = $1`, final.RunID, "2026-01-15Z")
 	var got []int64
 	for _, month := range []time.Month{time.January, time.February, time.March, time.April} {
 		u, err := r.MonthOf(t.Context(), s.credential.AccountID, new(time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC)))

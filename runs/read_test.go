@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"aiv/auth"
 	"aiv/runs"
@@ -21,9 +20,9 @@ func TestGetInBatches(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	other := s.customer(t)
-	r := runs.New(runs.Config{Pool: s.open(t, ""), Checks: checker(always), NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 20})
+	r := newRuns(runs.Config{Pool: s.open(t, ""), MaxWaiting: 20})
 	runOf := func(c *auth.Credential, key string) store.ID {
-		return create(t, r, s.requestOf(c, key, 1, 2, 3)).RunID
+		return create(t, r, requestOf(c, key, 1, 2, 3)).RunID
 	}
 	first, second, others := runOf(s.credential, "a"), runOf(s.credential, "b"), runOf(other, "a")
 
@@ -63,34 +62,6 @@ func TestGetInBatches(t *testing.T) {
 	}
 }
 
-// TestListByIDs: unknown ids and those of other accounts are left out. TestListFilters lists ids by filters.
-func TestListByIDs(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	r := s.process(t, "", always)
-	var ids []store.ID
-	for _, key := range []string{"1", "2", "3"} {
-		ids = append(ids, create(t, r, s.request(key, 1, 1, 1)).RunID)
-	}
-	other := s.requestOf(s.customer(t), "4", 1, 1, 1)
-	foreign := create(t, r, other).RunID
-	for _, test := range []struct {
-		name   string
-		filter runs.Filter
-		limit  int
-		want   []store.ID
-	}{
-		{"all", runs.Filter{IDs: []store.ID{ids[0], foreign, ids[2], store.NewID(), ids[1]}}, 10, []store.ID{ids[2], ids[1], ids[0]}},
-		{"a page", runs.Filter{IDs: ids}, 1, []store.ID{ids[2], ids[1]}}, // and one more
-		{"none", runs.Filter{IDs: []store.ID{}}, 10, nil},
-		{"of every status", runs.Filter{IDs: ids[:1], Statuses: runs.Statuses}, 10, ids[:1]},
-	} {
-		found, err := runs.List(t.Context(), s.pool, s.credential.AccountID, test.filter, store.Page{Limit: test.limit})
-		must(t, err)
-		equal(t, test.want, idsOf(found), test.name)
-	}
-}
-
 func idsOf(all []runs.Run) (ids []store.ID) {
 	for _, run := range all {
 		ids = append(ids, run.ID)
@@ -99,7 +70,7 @@ func idsOf(all []runs.Run) (ids []store.ID) {
 }
 
 // TestListFilters: each pair of filters applies in each form of the query, with values that few and that many runs
-// have.
+// have. Unknown ids and those of other accounts are left out.
 func TestListFilters(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -121,6 +92,19 @@ SELECT account_id, model, created_at, id FROM run CROSS JOIN LATERAL unnest(mode
 	}
 	all := list(runs.Filter{}, 4000)
 	ids := idsOf(all[:100])
+	foreign := create(t, s.process(t, ""), requestOf(s.customer(t), "foreign", 1, 1, 1)).RunID
+	for _, test := range []struct {
+		filter runs.Filter
+		limit  int
+		want   []store.ID
+	}{
+		{runs.Filter{IDs: []store.ID{ids[1], foreign, ids[2], store.NewID(), ids[0]}}, 10, ids[:3]},
+		{runs.Filter{IDs: ids}, 1, ids[:2]}, // and one more
+		{runs.Filter{IDs: []store.ID{}}, 10, nil},
+		{runs.Filter{IDs: ids[:1], Statuses: runs.Statuses}, 10, ids[:1]},
+	} {
+		equal(t, test.want, idsOf(list(test.filter, test.limit)), test.filter)
+	}
 	for _, f := range []runs.Filter{
 		{Country: "FR"}, {Statuses: []string{"failed"}}, {MeasurementType: "plain"}, {Country: "FR", Statuses: []string{"failed", "running"}},
 		{Country: "FR", MeasurementType: "plain"}, {Statuses: []string{"failed"}, MeasurementType: "plain"}, {Country: "DE", MeasurementType: "plain"},
@@ -145,12 +129,12 @@ SELECT account_id, model, created_at, id FROM run CROSS JOIN LATERAL unnest(mode
 func TestNewestRunsByState(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	r := s.process(t, "", always)
+	r := s.process(t, "")
 	other := s.customer(t)
 	var ids []store.ID
 	for i := range 5 {
 		of := []*auth.Credential{s.credential, other}[i%2]
-		ids = append(ids, create(t, r, s.requestOf(of, fmt.Sprint(i), 1, 1, 1)).RunID)
+		ids = append(ids, create(t, r, requestOf(of, fmt.Sprint(i), 1, 1, 1)).RunID)
 	}
 	_, err := r.Cancel(t.Context(), s.credential.AccountID, ids[2])
 	must(t, err)
@@ -176,7 +160,7 @@ func TestNewestRunsByState(t *testing.T) {
 func TestQueueHasWhatIsNotFinal(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	r := s.process(t, "", always)
+	r := s.process(t, "")
 	var ids []store.ID
 	for i := range 4 {
 		ids = append(ids, create(t, r, s.request(fmt.Sprint(i), 1, 10, 1)).RunID)
