@@ -217,10 +217,7 @@ func TestPurgeKeepsTheLatestOccurrences(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	made := s.create(t, change("old", schedules.Daily))
-	s.exec(t, `
-INSERT INTO schedule_occurrences (account_id, schedule_id, due_at, last_due_at, count, status, code, detail, created_at)
-SELECT account_id, id, at, at, 1, x.status, CASE x.status WHEN 'skipped' THEN 'overlap' END, CASE x.status WHEN 'skipped' THEN '' END, at
-FROM schedules, generate_series(500, 505) n, LATERAL (SELECT date_trunc('day', now()) - n * interval '1 day' AS at, CASE WHEN n > 502 THEN 'created' ELSE 'skipped' END AS status) x`)
+	s.past(t, 500, 505, "1 day", 2)
 	s.exec(t, `UPDATE schedules SET last_due_at = (SELECT max(due_at) FROM schedule_occurrences)`)
 	for _, task := range s.scheduler(t, s.pool).Tasks() {
 		if task.Name == "purge_occurrences" {

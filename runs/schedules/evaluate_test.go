@@ -1,7 +1,6 @@
 package schedules_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,16 +80,21 @@ func text(text string, cites ...string) *visibility.Answer {
 // run carries out the next due time, answers the run's jobs and evaluates it.
 func (m *monitored) run(t *testing.T, of answer) *schedules.Occurrence {
 	t.Helper()
+	m.finish(t, m.next(t), of)
+	must(t, m.process.Evaluate(t.Context()))
+	return &m.occurrences(t, m.schedule.ID)[0]
+}
+
+// next carries out the next due time and returns its run.
+func (m *monitored) next(t *testing.T) store.ID {
+	t.Helper()
 	m.advance(time.Hour)
 	must(t, m.process.CarryOut(t.Context()))
 	o := m.occurrences(t, m.schedule.ID)[0]
 	if o.RunID == nil {
 		t.Fatalf("no run: %+v", o)
 	}
-	m.finish(t, *o.RunID, of)
-	must(t, m.process.Evaluate(t.Context()))
-	o = m.occurrences(t, m.schedule.ID)[0]
-	return &o
+	return *o.RunID
 }
 
 // finish ends a run with its answers, as settlements do.
@@ -145,6 +149,23 @@ func mentions(n, k int) answer {
 		}
 		return text(words)
 	}
+}
+
+// byQuestion answers the jobs of the first questions with their words, and all others with the last.
+func byQuestion(words ...string) answer {
+	return func(job int) *visibility.Answer { return text(words[min(job/3%10, len(words)-1)]) }
+}
+
+// none fails all jobs.
+func none(int) *visibility.Answer { return nil }
+
+// recommendations returns the recommendations of the account, the mention gap before the citation gap.
+func (m *monitored) recommendations(t *testing.T) []insights.Recommendation {
+	t.Helper()
+	found, err := insights.Recommendations(t.Context(), m.pool, m.account, insights.RecommendationFilter{}, store.Page{Limit: 200})
+	must(t, err)
+	slices.SortFunc(found, func(a, b insights.Recommendation) int { return -strings.Compare(a.Type, b.Type) })
+	return found
 }
 
 func (m *monitored) alerts(t *testing.T) (found []insights.Alert) {
@@ -224,7 +245,7 @@ func TestDisturbedRunIsNotCompared(t *testing.T) {
 		found[0].Message != "24 of 60 jobs failed (40 %). Visibility was not compared with earlier runs." || *found[0].CurrentValue != 0.4 {
 		t.Fatalf("got %s: %+v", m.outlineAlerts(t), found[0])
 	}
-	m.run(t, func(int) *visibility.Answer { return nil })
+	m.run(t, none)
 	equal(t, "run_failed open", m.outlineAlerts(t), "after a second one")
 	m.run(t, mentions(4, 0))
 	equal(t, "run_failed resolved", m.outlineAlerts(t), "after a run like the first")
@@ -264,18 +285,17 @@ func TestChangeOfOneModel(t *testing.T) {
 func TestAlertsOfEachBrand(t *testing.T) {
 	t.Parallel()
 	m := newMonitored(t)
-	all := func(words string) answer { return func(int) *visibility.Answer { return text(words) } }
 	for range 4 {
-		m.run(t, all("Nothing."))
+		m.run(t, byQuestion("Nothing."))
 	}
-	m.run(t, all("Ostrel and Brenq."))
+	m.run(t, byQuestion("Ostrel and Brenq."))
 	equal(t, "competitor_gained open Brenq, competitor_gained open Ostrel", m.outlineAlerts(t), "both")
 	for _, a := range m.alerts(t) {
 		if want := " is mentioned in 100 % of the answers (60 of 60), up from 0 % (0 of 240) in the 4 runs before."; !strings.HasPrefix(a.Message, "Competitor ") || !strings.Contains(a.Message, want) {
 			t.Errorf("got the message %q, want Competitor …%s", a.Message, want)
 		}
 	}
-	m.run(t, all("Brenq."))
+	m.run(t, byQuestion("Brenq."))
 	equal(t, "competitor_gained open Brenq, competitor_gained resolved Ostrel", m.outlineAlerts(t), "one")
 }
 
@@ -293,13 +313,7 @@ func TestGapIsSuggestedOnce(t *testing.T) {
 		return text("Nothing.")
 	}
 	first := m.run(t, gaps)
-	read := func() []insights.Recommendation {
-		found, err := insights.Recommendations(t.Context(), m.pool, m.account, insights.RecommendationFilter{}, store.Page{Limit: 200})
-		must(t, err)
-		slices.SortFunc(found, func(a, b insights.Recommendation) int { return -strings.Compare(a.Type, b.Type) })
-		return found
-	}
-	found := read()
+	found := m.recommendations(t)
 	equal(t, 2, len(found), "gaps")
 	models := []string{"m-1", "m-2"}
 	want := []insights.Recommendation{{
@@ -316,15 +330,15 @@ func TestGapIsSuggestedOnce(t *testing.T) {
 	}
 	equal(t, want, found, "the gaps")
 	second := m.run(t, gaps)
-	if again := read(); len(again) != 2 || again[0].ID != found[0].ID || *again[0].RunID != *second.RunID || !again[0].UpdatedAt.After(found[0].UpdatedAt) {
+	if again := m.recommendations(t); len(again) != 2 || again[0].ID != found[0].ID || *again[0].RunID != *second.RunID || !again[0].UpdatedAt.After(found[0].UpdatedAt) {
 		t.Errorf("after another run: %+v", again)
 	}
 	m.run(t, mentions(3, 0))
-	if gone := read(); gone[0].Status != "done" || gone[1].Status != "done" {
+	if gone := m.recommendations(t); gone[0].Status != "done" || gone[1].Status != "done" {
 		t.Errorf("without the gap: %+v", gone)
 	}
 	m.run(t, gaps)
-	if back := read(); len(back) != 2 || back[0].Status != "suggested" || back[0].ID != found[0].ID {
+	if back := m.recommendations(t); len(back) != 2 || back[0].Status != "suggested" || back[0].ID != found[0].ID {
 		t.Errorf("the gap again: %+v", back)
 	}
 	equal(t, 4, len(m.events(t, events.RecommendationSuggested)), "events")
@@ -336,11 +350,9 @@ func TestEvaluationWaitsForRecount(t *testing.T) {
 	t.Parallel()
 	m := newMonitored(t)
 	m.run(t, mentions(4, 0))
-	m.advance(time.Hour)
-	must(t, m.process.CarryOut(t.Context()))
-	m.finish(t, *m.get(t, m.schedule.ID).LastRunID, mentions(4, 0))
+	m.finish(t, m.next(t), mentions(4, 0))
 	m.brand(t, brands.Competitor, "Later")
-	must(t, m.process.Evaluate(context.WithoutCancel(t.Context())))
+	must(t, m.process.Evaluate(t.Context()))
 	equal(t, nil, m.occurrences(t, m.schedule.ID)[0].EvaluatedAt, "evaluation of a run whose answers are to be recounted")
 }
 
@@ -383,16 +395,10 @@ func TestImportsAreRespected(t *testing.T) {
 	second := m.alerts(t)[slices.IndexFunc(m.alerts(t), func(a insights.Alert) bool { return a.ID != first.ID })]
 	must(t, imports(alert(first, "open"), alert(second, "resolved")))
 
-	gap := func(n int) *visibility.Answer {
-		if n/3%10 == 0 {
-			return text("Ostrel.")
-		}
-		return text("Kovalt.")
-	}
+	gap := byQuestion("Ostrel.", "Kovalt.")
 	read := func() insights.Recommendation {
 		t.Helper()
-		found, err := insights.Recommendations(t.Context(), m.pool, m.account, insights.RecommendationFilter{}, store.Page{Limit: 200})
-		must(t, err)
+		found := m.recommendations(t)
 		equal(t, 1, len(found), "recommendations")
 		return found[0]
 	}
@@ -439,11 +445,10 @@ func TestBaselineHasTheLatestRuns(t *testing.T) {
 	var last store.ID
 	for range 4 {
 		last = *m.run(t, mentions(4, 0)).RunID
-		m.run(t, func(int) *visibility.Answer { return nil })
+		m.run(t, none)
 	}
-	m.advance(time.Hour)
-	must(t, m.process.CarryOut(t.Context()))
-	m.cancel(t, m.get(t, m.schedule.ID).LastRunID)
+	canceled := m.next(t)
+	m.cancel(t, &canceled)
 	must(t, m.process.Evaluate(t.Context()))
 	if o := m.occurrences(t, m.schedule.ID)[0]; o.EvaluatedAt == nil {
 		t.Error("the canceled run is not marked as evaluated")
@@ -457,7 +462,7 @@ func TestBaselineHasTheLatestRuns(t *testing.T) {
 	if j := slices.IndexFunc(found, func(a insights.Alert) bool { return a.Type == "visibility_gain" && a.Status == "open" }); j >= 0 {
 		t.Errorf("the gain is open beside the drop: %s", found[j].Message)
 	}
-	must(t, ignore(m.pool.Exec(t.Context(), `UPDATE schedule_occurrences SET run_id = NULL WHERE run_id = $1`, last))) // as a purge does
+	m.exec(t, `UPDATE schedule_occurrences SET run_id = NULL WHERE run_id = $1`, last) // as a purge does
 	m.run(t, mentions(1, 0))
 	m.verify(t)
 }

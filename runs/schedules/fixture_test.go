@@ -10,12 +10,18 @@ import (
 	"time"
 
 	"aiv/auth"
+	"aiv/catalog"
+	"aiv/idempotency"
 	"aiv/insights"
+	"aiv/insights/brands"
+	"aiv/insights/events"
+	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/runs/jobs"
 	"aiv/runs/schedules"
 	"aiv/store"
+	"aiv/store/schema"
 	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,8 +100,7 @@ func (s *site) customer(t *testing.T) (account, credential store.ID) {
 	t.Helper()
 	a, err := s.admin.CreateAccount(t.Context(), "customer", "plan")
 	must(t, err)
-	name := "key"
-	c, err := s.admin.CreateKey(t.Context(), a.ID, auth.Terms{Name: &name, Scopes: auth.Scopes})
+	c, err := s.admin.CreateKey(t.Context(), a.ID, auth.Terms{Name: new("key"), Scopes: auth.Scopes})
 	must(t, err)
 	return a.ID, c.ID
 }
@@ -236,6 +241,20 @@ SELECT COALESCE(array_agg(data::text ORDER BY created_at, id), '{}') FROM events
 	must(t, err)
 	return data
 }
+
+// past writes occurrences of all schedules, n units before now for each n. Every so manyth of them was skipped.
+func (s *site) past(t *testing.T, first, last int, unit string, every int) {
+	t.Helper()
+	s.exec(t, `
+INSERT INTO schedule_occurrences (account_id, schedule_id, due_at, last_due_at, count, status, code, detail, created_at)
+SELECT account_id, id, at, at, 1, x.status, CASE x.status WHEN 'skipped' THEN 'overlap' END, CASE x.status WHEN 'skipped' THEN '' END, at
+FROM schedules, generate_series($1::integer, $2) n, LATERAL (
+  SELECT date_trunc('hour', now()) - n * $3::interval AS at, CASE WHEN n % $4 = 0 THEN 'skipped' ELSE 'created' END AS status) x`, first, last, unit, every)
+}
+
+// capabilities are of all packages whose tables schedules change.
+var capabilities = []schema.Capability{schema.Base, auth.Capability, idempotency.Capability, catalog.Capability, runs.Capability, jobs.Capability,
+	events.Capability, brands.Capability, visibility.Capability, insights.Capability, schedules.Capability, webhooks.Capability}
 
 // verify checks the invariants of the package and those of runs.
 func (s *site) verify(t *testing.T) {

@@ -8,15 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"aiv/auth"
-	"aiv/idempotency"
-	"aiv/insights"
-	"aiv/insights/brands"
 	"aiv/insights/events"
-	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/runs"
-	"aiv/runs/jobs"
 	"aiv/runs/schedules"
 	"aiv/store"
 	"aiv/store/schema"
@@ -29,9 +23,7 @@ import (
 func (m *monitored) drop(t *testing.T) (run store.ID) {
 	t.Helper()
 	m.run(t, mentions(4, 0))
-	m.advance(time.Hour)
-	must(t, m.process.CarryOut(t.Context()))
-	run = *m.get(t, m.schedule.ID).LastRunID
+	run = m.next(t)
 	m.finish(t, run, mentions(0, 3))
 	return run
 }
@@ -117,8 +109,6 @@ func TestDeletedRuns(t *testing.T) {
 	m := newMonitored(t)
 	m.drop(t)
 	must(t, m.process.Evaluate(t.Context()))
-	capabilities := []schema.Capability{schema.Base, auth.Capability, idempotency.Capability, runs.Capability, jobs.Capability, events.Capability,
-		brands.Capability, visibility.Capability, insights.Capability, schedules.Capability, webhooks.Capability}
 	m.advance(-2 * time.Hour) // a purge refuses a clock that is ahead
 	purger := &runs.Purger{Pool: m.pool, Actor: "test", Tables: schema.Tables(capabilities)}
 	must(t, ignore(purger.FinishedBefore(t.Context(), time.Now().Add(time.Minute), -time.Hour)))

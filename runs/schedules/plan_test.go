@@ -15,10 +15,7 @@ func TestOccurrencesReadLittle(t *testing.T) {
 	t.Parallel()
 	s := newSiteOn(t, &database{pool: storetest.Hot(t)})
 	made := s.create(t, change("hourly", schedules.Hourly))
-	s.exec(t, `
-INSERT INTO schedule_occurrences (account_id, schedule_id, due_at, last_due_at, count, status, code, detail, created_at)
-SELECT account_id, id, at, at, 1, x.status, CASE x.status WHEN 'skipped' THEN 'overlap' END, CASE x.status WHEN 'skipped' THEN '' END, at
-FROM schedules, generate_series(1, 2400) n, LATERAL (SELECT now() - n * interval '1 hour' AS at, CASE WHEN n % 100 = 0 THEN 'skipped' ELSE 'created' END AS status) x`)
+	s.past(t, 1, 2400, "1 hour", 100)
 	seen := &storetest.Statements{}
 	traced := storetest.WithTracer(t, s.pool, seen)
 	for _, analyzed := range []bool{false, true} {

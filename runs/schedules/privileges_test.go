@@ -4,16 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"aiv/auth"
-	"aiv/catalog"
-	"aiv/idempotency"
-	"aiv/insights"
-	"aiv/insights/brands"
-	"aiv/insights/events"
-	"aiv/insights/visibility"
-	"aiv/insights/webhooks"
-	"aiv/runs"
-	"aiv/runs/jobs"
 	"aiv/runs/schedules"
 	"aiv/store/schema"
 	"aiv/store/storetest"
@@ -28,8 +18,6 @@ func TestRolesMayCarryOutSchedules(t *testing.T) {
 	m := newMonitoredOn(t, &database{pool: storetest.Hot(t)})
 	m.run(t, mentions(4, 0))
 	owner := m.pool
-	capabilities := []schema.Capability{schema.Base, auth.Capability, idempotency.Capability, catalog.Capability, runs.Capability, jobs.Capability,
-		events.Capability, brands.Capability, visibility.Capability, insights.Capability, schedules.Capability, webhooks.Capability}
 	as := func(service schema.Service) *pgxpool.Pool {
 		name, role := storetest.NewRole(t, owner, "_"+string(service))
 		must(t, schema.Grant(t.Context(), owner, capabilities, service, name, "test"))
