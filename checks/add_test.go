@@ -26,23 +26,26 @@ func TestAddACheck(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
 	must(t, err)
-	tree := copyTree(t, root)
-	readme, err := os.ReadFile(filepath.Join(tree, "README.md"))
-	must(t, err)
-	_, section, _ := strings.Cut(string(readme), "\n## Add a check\n")
+	original := sources(t, root)
+	tree := t.TempDir()
+	for name, content := range original {
+		must(t, os.MkdirAll(filepath.Join(tree, filepath.Dir(name)), 0o755))
+		write(t, tree, name, content)
+	}
+	_, section, _ := strings.Cut(original["README.md"], "\n## Add a check\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	blocks := codeBlocks(section)
 	if len(blocks) != 4 {
 		t.Fatalf("README.md: %d code blocks in Add a check, want 4: the check, its line, the entry of its code, the golden file", len(blocks))
 	}
 	var want []string
-	if _, err := os.Stat(filepath.Join(tree, "checks/bulk.go")); err != nil {
+	if original["checks/bulk.go"] == "" {
 		want = followReadme(t, tree, blocks)
 	}
 
 	// The overlay builds the changed files in place, with the cached packages of this tree; the tests run in the copy.
 	overlay := struct{ Replace map[string]string }{make(map[string]string)}
-	for _, name := range changed(t, root, tree) {
+	for _, name := range changed(t, tree, original) {
 		overlay.Replace[filepath.Join(root, name)] = filepath.Join(tree, name)
 	}
 	text, err := json.Marshal(overlay)
@@ -54,7 +57,7 @@ func TestAddACheck(t *testing.T) {
 	run(t, filepath.Join(tree, "gateway"), tests, "-test.run", "^TestGolden$/runs.create", "-update")
 	run(t, filepath.Join(tree, "gateway"), tests, "-test.run", "EveryCheck|ProblemCodes|OpenAPIAndGoldenFiles")
 
-	if diff := cmp.Diff(want, changed(t, root, tree)); diff != "" {
+	if diff := cmp.Diff(want, changed(t, tree, original)); diff != "" {
 		t.Errorf("changed files (-want +got):\n%s", diff)
 	}
 	response, err := os.ReadFile(filepath.Join(tree, "testdata/golden/runs.create/rejected_bulk.txt"))
@@ -70,10 +73,9 @@ func followReadme(t *testing.T, tree string, blocks []string) []string {
 	write(t, tree, "checks/bulk.go", check)
 	neighbor, _, _ := strings.Cut(lines, "\n")
 	replace(t, tree, "checks/checks.go", "\t\t"+neighbor+"\n", "\t\t"+strings.ReplaceAll(strings.TrimSpace(lines), "\n", "\n\t\t")+"\n")
-	next := regexp.MustCompile(`\{\s*"code": "rate_limit_exceeded"`)
 	openAPI, err := os.ReadFile(filepath.Join(tree, "gateway/reference/openapi.json"))
 	must(t, err)
-	found := next.FindString(string(openAPI))
+	found := string(regexp.MustCompile(`\{\s*"code": "rate_limit_exceeded"`).Find(openAPI))
 	replace(t, tree, "gateway/reference/openapi.json", found, strings.TrimSpace(entry)+"\n          "+found)
 	write(t, tree, "testdata/golden/runs.create/rejected_bulk.txt", golden)
 	return []string{"checks/bulk.go", "checks/checks.go", "gateway/reference/openapi.json", "testdata/golden/runs.create/rejected_bulk.txt"}
@@ -111,47 +113,29 @@ func replace(t *testing.T, tree, name, old, text string) {
 	write(t, tree, name, strings.Replace(string(content), old, text, 1))
 }
 
-// copyTree copies the source files of the repository to a temporary directory.
-func copyTree(t *testing.T, root string) (tree string) {
+// changed returns the names of the files of tree that differ from the original ones.
+func changed(t *testing.T, tree string, original map[string]string) []string {
 	t.Helper()
-	tree = t.TempDir()
-	for name, content := range sources(t, root) {
-		must(t, os.MkdirAll(filepath.Join(tree, filepath.Dir(name)), 0o755))
-		write(t, tree, name, content)
-	}
-	return tree
-}
-
-// changed returns the names of the files of tree that are not in root or differ there.
-func changed(t *testing.T, root, tree string) []string {
-	t.Helper()
-	before, after := sources(t, root), sources(t, tree)
-	maps.DeleteFunc(after, func(name, content string) bool {
-		old, ok := before[name]
+	files := sources(t, tree)
+	maps.DeleteFunc(files, func(name, content string) bool {
+		old, ok := original[name]
 		return ok && old == content
 	})
-	return slices.Sorted(maps.Keys(after))
+	return slices.Sorted(maps.Keys(files))
 }
 
-// sources reads the repository's files, except directories whose name starts with a dot.
+// sources reads the repository's files, except folders whose name starts with a dot.
 func sources(t *testing.T, root string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && path != root && strings.HasPrefix(d.Name(), ".") {
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && name != "." && strings.HasPrefix(d.Name(), ".") {
 			return fs.SkipDir
 		}
-		if !d.Type().IsRegular() {
-			return nil
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
+		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
-		name, err := filepath.Rel(root, path)
+		content, err := os.ReadFile(filepath.Join(root, name))
 		files[name] = string(content)
 		return err
 	})

@@ -17,31 +17,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOrderOfStandard: the contract fixes the order of these four checks. Others may stand between them.
-func TestOrderOfStandard(t *testing.T) {
-	want := []string{"entitlement", "methodology", "model_support", "grounded_search"}
+// TestStandard: the contract fixes the order of four checks, between which others may stand. Every check has a unique
+// name that can be part of a file name, and a sentence as its Doc.
+func TestStandard(t *testing.T) {
+	fixed := []string{"entitlement", "methodology", "model_support", "grounded_search"}
 	var got []string
+	names := make(map[string]bool)
 	for _, c := range checks.Standard() {
-		if slices.Contains(want, c.Name) {
+		if slices.Contains(fixed, c.Name) {
 			got = append(got, c.Name)
 		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// TestStandardIsDescribed: every check has a unique name that can be part of a file name, and a sentence as its Doc.
-func TestStandardIsDescribed(t *testing.T) {
-	names := make(map[string]bool)
-	for i, c := range checks.Standard() {
-		if !regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`).MatchString(c.Name) || names[c.Name] {
-			t.Errorf("check %d: the name %q is not unique or not lower_case", i, c.Name)
+		if !regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`).MatchString(c.Name) || names[c.Name] || !strings.HasSuffix(c.Doc, ".") || c.Run == nil {
+			t.Errorf("the name %q is not unique or not lower_case, the Doc %q is not a sentence, or Run is not set", c.Name, c.Doc)
 		}
 		names[c.Name] = true
-		if !strings.HasSuffix(c.Doc, ".") || c.Run == nil {
-			t.Errorf("check %s: Doc must be a sentence and Run must be set", c.Name)
-		}
+	}
+	if diff := cmp.Diff(fixed, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

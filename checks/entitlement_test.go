@@ -9,9 +9,7 @@ import (
 
 func TestModelsNeedEntitlement(t *testing.T) {
 	features := func(list ...string) func(*checks.Proposal) {
-		return func(p *checks.Proposal) {
-			p.Orderer.Plan.Features = list
-		}
+		return func(p *checks.Proposal) { p.Orderer.Plan.Features = list }
 	}
 	required := []runs.Fault{{
 		Code: "entitlement_required", Title: "The plan lacks an entitlement", Detail: "The plan pro does not include api_access.",
@@ -21,9 +19,6 @@ func TestModelsNeedEntitlement(t *testing.T) {
 		{"the feature among others", features("dashboard", "api_access"), nil},
 		{"no feature", features(), required},
 		{"other features", features("dashboard", "api", "api_access_beta", "API_ACCESS"), required},
-		{"nothing else is read", func(p *checks.Proposal) {
-			p.Orderer.Plan.Features = nil
-			p.Catalog, p.ModelIDs, p.QuestionIDs = nil, nil, nil
-		}, required},
+		{"nothing else is read", func(p *checks.Proposal) { p.Orderer.Plan.Features, p.Catalog = nil, nil }, required},
 	})
 }

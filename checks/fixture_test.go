@@ -2,6 +2,7 @@ package checks_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -102,6 +103,13 @@ func propose(change func(*checks.Proposal)) *checks.Proposal {
 		p.Methodology = &methodologies[i]
 	}
 	return p
+}
+
+// at returns a function that makes faults of a code at the elements of a list.
+func at(list, code, title string) func(i int, detail string) runs.Fault {
+	return func(i int, detail string) runs.Fault {
+		return runs.Fault{Code: code, Title: title, Pointer: fmt.Sprintf("/%s/%d", list, i), Detail: detail}
+	}
 }
 
 // row is a proposal and the faults that a check must find in it.

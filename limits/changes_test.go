@@ -2,7 +2,6 @@ package limits_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,48 +18,42 @@ import (
 // TestNextRequest changes a credential between two requests, in another process than that of the requests.
 func TestNextRequest(t *testing.T) {
 	t.Parallel()
-	limiter, pool := newLimiterAndPool(t)
-	key, c, admin := customer(t, pool, 1000)
-	set := func(terms auth.Terms) {
-		t.Helper()
-		must(t, ignore(admin.SetKey(t.Context(), c.ID, terms)))
-	}
+	s := newSite(t)
+	limiter, key := s.process(t), s.key(t, 1000)
 
 	for range 3 {
 		admitted(t, limiter, key, "a fresh key")
 	}
 	// The minute may end between the following requests.
-	low, high := 2, 1_000_000
-	set(auth.Terms{RateLimit: &low})
-	first, err := limiter.Admit(t.Context(), key)
+	const low, high = 2, 1_000_000
+	s.set(t, key, auth.Terms{RateLimit: new(low)})
+	first, err := limiter.Admit(t.Context(), key.Hash)
 	must(t, err)
 	if first.Window.Limit != low || first.Window.Remaining > 0 && first.Admitted && first.Window.Remaining != low-1 {
 		t.Errorf("a lowered limit does not hold for the next request: %+v", first)
 	}
-	set(auth.Terms{RateLimit: &high, Scopes: []string{"runs:read"}})
+	s.set(t, key, auth.Terms{RateLimit: new(high), Scopes: []string{"runs:read"}})
 	if a := admitted(t, limiter, key, "a raised limit"); a.Window.Limit != high || len(a.Credential.Scopes) != 1 {
 		t.Errorf("a raised limit or a changed scope does not hold for the next request: %+v", a)
 	}
-	must(t, ignore(admin.DisableKey(t.Context(), c.ID)))
+	must(t, ignore(s.admin.DisableKey(t.Context(), key.id)))
 	unknown(t, limiter, key, "a disabled key")
-	must(t, ignore(admin.EnableKey(t.Context(), c.ID)))
+	must(t, ignore(s.admin.EnableKey(t.Context(), key.id)))
 	admitted(t, limiter, key, "an enabled key")
-	soon := time.Now().Add(time.Hour)
-	set(auth.Terms{ExpiresAt: &soon})
-	must(t, ignore(pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, c.ID)))
+	s.set(t, key, auth.Terms{ExpiresAt: new(time.Now().Add(time.Hour))})
+	s.exec(t, `UPDATE credentials SET expires_at = now() WHERE id = $1`, key.id)
 	unknown(t, limiter, key, "an expired key")
-	set(auth.Terms{ExpiresAt: new(time.Time)})
+	s.set(t, key, auth.Terms{ExpiresAt: new(time.Time)})
 	admitted(t, limiter, key, "a key that expires no more")
-	must(t, ignore(admin.RevokeKey(t.Context(), c.ID)))
+	must(t, ignore(s.admin.RevokeKey(t.Context(), key.id)))
 	unknown(t, limiter, key, "a revoked key")
 }
 
 // TestNextRequestAfterThePlan: a change of the plan or the account holds for the next request, too.
 func TestNextRequestAfterThePlan(t *testing.T) {
 	t.Parallel()
-	limiter, pool := newLimiterAndPool(t)
-	_, c, admin := customer(t, pool, 1000)
-	key, _ := anotherKey(t, admin, c.AccountID, "without a limit", nil)
+	s := newSite(t)
+	limiter, key := s.process(t), s.key(t, 0)
 	for _, test := range []struct {
 		name     string
 		change   func() error
@@ -70,18 +63,17 @@ func TestNextRequestAfterThePlan(t *testing.T) {
 	}{
 		{"nothing", func() error { return nil }, auth.DefaultRateLimit, []string{auth.APIAccess}, false},
 		{"the plan's limit and features", func() error {
-			return admin.SetPlan(t.Context(), auth.Plan{Code: "test", Features: []string{"x"}, RateLimit: new(700)})
+			return s.admin.SetPlan(t.Context(), auth.Plan{Code: "test", Features: []string{"x"}, RateLimit: new(700)})
 		}, 700, []string{"x"}, false},
 		{"another plan", func() error {
-			return admin.SetPlan(t.Context(), auth.Plan{Code: "other", Features: []string{"y"}, RateLimit: new(800)})
+			return s.admin.SetPlan(t.Context(), auth.Plan{Code: "other", Features: []string{"y"}, RateLimit: new(800)})
 		}, 700, []string{"x"}, false},
 		{"the account's plan", func() error {
-			_, err := admin.SetAccountPlan(t.Context(), c.AccountID, "other")
-			return err
+			return ignore(s.admin.SetAccountPlan(t.Context(), s.account, "other"))
 		}, 800, []string{"y"}, false},
 		{"in SQL, as a replica writes", func() error {
-			_, err := pool.Exec(t.Context(), `BEGIN; SET LOCAL session_replication_role = replica; UPDATE plans SET rate_limit_per_minute = 900; COMMIT`)
-			return err
+			return ignore(s.pool.Exec(t.Context(), `
+				BEGIN; SET LOCAL session_replication_role = replica; UPDATE plans SET rate_limit_per_minute = 900; COMMIT`))
 		}, 900, []string{"y"}, true},
 	} {
 		if test.triggers && storetest.OnCitus() {
@@ -113,19 +105,18 @@ func (c *changer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 // count.
 func TestEndlessChanges(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	pool := open(t, url)
-	key, _, _ := customer(t, pool, 1000)
+	s := newSite(t)
+	key := s.key(t, 1000)
 	changes := 0
-	traced := storetest.WithTracer(t, pool, &changer{func() {
+	traced := storetest.WithTracer(t, s.pool, &changer{func() {
 		if changes++; changes > 100 {
 			return // reported below
 		}
-		if _, err := pool.Exec(t.Context(), `UPDATE plans SET rate_limit_per_minute = $1`, 100+changes); err != nil {
+		if _, err := s.pool.Exec(t.Context(), `UPDATE plans SET rate_limit_per_minute = $1`, 100+changes); err != nil {
 			t.Error(err)
 		}
 	}})
-	limiter := limits.New(limits.Config{Pool: traced, Timeout: time.Minute, MaxWaiting: 10, CatalogRevision: "0::bigint"})
+	limiter := newLimiter(t, limits.Config{Pool: traced, Counts: traced, MaxWaiting: 10})
 	for i := range 10 {
 		before := changes
 		admitted(t, limiter, key, "request ", i)
@@ -138,36 +129,28 @@ func TestEndlessChanges(t *testing.T) {
 // TestLostCredential: a cached credential that a restored database lacks does not fail the requests of others.
 func TestLostCredential(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	limiter, pool := process(t, url), open(t, url)
-	kept, c, admin := customer(t, pool, 1000)
-	revision := count(t, pool, `SELECT revision FROM identity_revision`)
-	lost, _ := anotherKey(t, admin, c.AccountID, "lost", nil)
-	for _, key := range []auth.Hash{kept, lost} {
-		must(t, ignore(limiter.Admit(t.Context(), key)))
+	s := newSite(t)
+	limiter, kept := s.process(t), s.key(t, 1000)
+	revision := s.count(t, `SELECT revision FROM identity_revision`)
+	lost := s.key(t, 0)
+	for _, k := range []key{kept, lost} {
+		admitted(t, limiter, k)
 	}
-	must(t, ignore(pool.Exec(t.Context(), `DELETE FROM api_rate_limit_buckets`)))
-	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), `DELETE FROM credentials WHERE name = 'lost'`)
+	s.exec(t, `DELETE FROM api_rate_limit_buckets`)
+	must(t, pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `DELETE FROM credentials WHERE id = $1`, lost.id)
 		if err == nil {
 			_, err = tx.Exec(t.Context(), `UPDATE identity_revision SET revision = $1`, revision)
 		}
 		return err
+	}))
+	atOnce(200, func(i int) {
+		if i%2 == 0 {
+			unknown(t, limiter, lost)
+		} else if _, err := limiter.Admit(t.Context(), kept.Hash); err != nil {
+			t.Error(err)
+		}
 	})
-	must(t, err)
-	var wg sync.WaitGroup
-	for i := range 200 {
-		wg.Go(func() {
-			key, want := kept, error(nil)
-			if i%2 == 0 {
-				key, want = lost, limits.ErrUnknownKey
-			}
-			if _, err := limiter.Admit(t.Context(), key); !errors.Is(err, want) {
-				t.Errorf("got %v, want %v", err, want)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // TestConcurrentChanges: each request is counted by the limit that held while it was counted, and none fails, while an
@@ -175,8 +158,8 @@ func TestLostCredential(t *testing.T) {
 func TestConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	const changes = 40
-	limiter, pool := newLimiterAndPool(t)
-	key, c, admin := customer(t, pool, 1_000_000)
+	s := newSite(t)
+	limiter, key := s.process(t), s.key(t, 1_000_000)
 	var before, after atomic.Int64 // the newest change that has begun, and the newest that has ended
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -184,7 +167,7 @@ func TestConcurrentChanges(t *testing.T) {
 		wg.Go(func() {
 			for {
 				ended := after.Load()
-				a, err := limiter.Admit(t.Context(), key)
+				a, err := limiter.Admit(t.Context(), key.Hash)
 				if err != nil || !a.Admitted {
 					t.Errorf("%+v, %v", a, err)
 					return
@@ -202,7 +185,7 @@ func TestConcurrentChanges(t *testing.T) {
 	}
 	for i := range changes {
 		before.Store(int64(i + 1))
-		must(t, ignore(admin.SetKey(t.Context(), c.ID, auth.Terms{RateLimit: new(1_000_000 - i - 1)})))
+		s.set(t, key, auth.Terms{RateLimit: new(1_000_000 - i - 1)})
 		after.Store(int64(i + 1))
 	}
 	close(done)

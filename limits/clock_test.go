@@ -6,43 +6,37 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"aiv/auth"
 	"aiv/limits"
 	"aiv/store"
-	"aiv/store/storetest"
 )
 
-// clock is a database whose clock the test sets.
-type clock struct {
-	url  string
-	pool *pgxpool.Pool
-}
+// clock is a site whose clock the test sets.
+type clock struct{ *site }
 
-func newClock(t *testing.T) *clock {
+func newClock(t *testing.T) clock {
 	t.Helper()
-	url := storetest.URL(t)
-	c := &clock{url: url + "&search_path=clock,pg_catalog,public", pool: open(t, url)}
-	must(t, ignore(c.pool.Exec(t.Context(), `
+	c := clock{newSite(t)}
+	c.url += "&search_path=clock,pg_catalog,public"
+	c.exec(t, `
 		CREATE SCHEMA clock;
 		CREATE TABLE clock.present (t timestamptz);
 		INSERT INTO clock.present VALUES (now());
-		CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT t FROM clock.present'`)))
+		CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT t FROM clock.present'`)
 	return c
 }
 
-func (c *clock) set(t *testing.T, present string) {
+func (c clock) to(t *testing.T, present string) {
 	t.Helper()
-	must(t, ignore(c.pool.Exec(t.Context(), `UPDATE clock.present SET t = $1::text::timestamptz`, present)))
+	c.exec(t, `UPDATE clock.present SET t = $1::text::timestamptz`, present)
 }
 
 // TestClockSteps: the count belongs to the minute, whatever way the database's clock came to it.
 func TestClockSteps(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
-	key, _, _ := customer(t, c.pool, 3)
-	processes := []*limits.Limiter{process(t, c.url), process(t, c.url)}
+	key := c.key(t, 3).Hash
+	processes := []*limits.Limiter{c.process(t), c.process(t)}
 	for _, step := range []struct {
 		name, clock string
 		admitted    []bool
@@ -58,7 +52,7 @@ func TestClockSteps(t *testing.T) {
 		{"the next spent minute comes", "2030-01-01 13:00:59Z", []bool{false}, 0, time.Second},
 		{"and ends", "2030-01-01 13:01:00Z", []bool{true}, 2, time.Minute},
 	} {
-		c.set(t, step.clock)
+		c.to(t, step.clock)
 		for i, want := range step.admitted {
 			a, err := processes[i%2].Admit(t.Context(), key)
 			must(t, err)
@@ -78,46 +72,44 @@ func TestClockSteps(t *testing.T) {
 func TestSpentMinuteIsNotWritten(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
-	key, issued, admin := customer(t, c.pool, 2)
-	other, _ := anotherKey(t, admin, issued.AccountID, "other", new(1000))
-	l := process(t, c.url)
-	admit := func(key auth.Hash, admitted bool) {
+	k, other := c.key(t, 2), c.key(t, 1000)
+	l := c.process(t)
+	admit := func(k key, admitted bool) {
 		t.Helper()
-		a, err := l.Admit(t.Context(), key)
+		a, err := l.Admit(t.Context(), k.Hash)
 		if err != nil || a.Admitted != admitted {
 			t.Errorf("got %+v, %v, want admitted=%v", a, err, admitted)
 		}
 	}
 	version := func() (version string) {
 		t.Helper()
-		err := c.pool.QueryRow(t.Context(), `SELECT string_agg(xmin::text, ' ' ORDER BY window_start) FROM api_rate_limit_buckets WHERE credential_id = $1`,
-			issued.ID).Scan(&version)
-		must(t, err)
+		must(t, c.pool.QueryRow(t.Context(), `
+			SELECT string_agg(xmin::text, ' ' ORDER BY window_start) FROM api_rate_limit_buckets WHERE credential_id = $1`, k.id).Scan(&version))
 		return version
 	}
 	refusedUnwritten := func() {
 		t.Helper()
 		before := version()
-		admit(key, false)
+		admit(k, false)
 		admit(other, true)
-		admit(key, false)
+		admit(k, false)
 		equal(t, before, version(), "versions of the rows after a refusal")
 	}
-	c.set(t, "2030-01-01 12:00:00Z")
-	admit(key, true)
-	admit(key, true)
+	c.to(t, "2030-01-01 12:00:00Z")
+	admit(k, true)
+	admit(k, true)
 	refusedUnwritten()
 
-	must(t, ignore(admin.SetKey(t.Context(), issued.ID, auth.Terms{RateLimit: new(3)})))
-	admit(key, true) // by the raised limit
-	admit(key, false)
-	c.set(t, "2030-01-01 12:01:00Z")
-	admit(key, true) // in the next minute, though the process expects it later
-	admit(key, true)
-	admit(key, true)
+	c.set(t, k, auth.Terms{RateLimit: new(3)})
+	admit(k, true) // by the raised limit
+	admit(k, false)
+	c.to(t, "2030-01-01 12:01:00Z")
+	admit(k, true) // in the next minute, though the process expects it later
+	admit(k, true)
+	admit(k, true)
 	refusedUnwritten()
-	must(t, ignore(admin.RevokeKey(t.Context(), issued.ID)))
-	unknown(t, l, key, "a revoked key")
+	must(t, ignore(c.admin.RevokeKey(t.Context(), k.id)))
+	unknown(t, l, k, "a revoked key")
 }
 
 // TestExpiredKey: a key that expires in a minute is not valid any more, whether the minute is spent or not. Another key
@@ -125,18 +117,18 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 func TestExpiredKey(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
-	other, issued, admin := customer(t, c.pool, 1000)
+	other := c.key(t, 1000).Hash
 	end := time.Date(2030, 1, 1, 12, 0, 30, 0, time.UTC)
-	l := process(t, c.url)
+	l := c.process(t)
 	for i, limit := range []int{1, 1000} {
-		key, expires := anotherKey(t, admin, issued.AccountID, "expires", &limit)
-		must(t, ignore(admin.SetKey(t.Context(), expires.ID, auth.Terms{ExpiresAt: &end})))
-		c.set(t, "2030-01-01 12:00:00Z")
-		if a, err := l.AdmitTogether(t.Context(), []auth.Hash{key, key, other}); err != nil || a[1] == nil {
+		expires := c.key(t, limit)
+		c.set(t, expires, auth.Terms{ExpiresAt: &end})
+		c.to(t, "2030-01-01 12:00:00Z")
+		if a, err := l.AdmitTogether(t.Context(), []auth.Hash{expires.Hash, expires.Hash, other}); err != nil || a[1] == nil {
 			t.Fatalf("limit %d: %v, %v", limit, a, err)
 		}
-		c.set(t, "2030-01-01 12:00:30Z")
-		a, err := l.AdmitTogether(t.Context(), []auth.Hash{key, other})
+		c.to(t, "2030-01-01 12:00:30Z")
+		a, err := l.AdmitTogether(t.Context(), []auth.Hash{expires.Hash, other})
 		if err != nil || a[0] != nil || a[1] == nil || a[1].Window.Remaining != 998-2*i {
 			t.Errorf("limit %d: got %+v, %v, want nothing for the expired key and %d remaining for the other", limit, a, err, 998-2*i)
 		}
@@ -148,9 +140,9 @@ func TestExpiredKey(t *testing.T) {
 func TestBatchOfOneKey(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
-	key, issued, admin := customer(t, c.pool, 3)
-	l := process(t, c.url)
-	c.set(t, "2030-01-01 12:00:00Z")
+	k := c.key(t, 3)
+	l := c.process(t)
+	c.to(t, "2030-01-01 12:00:00Z")
 	for _, step := range []struct {
 		limit         int
 		remaining     []int // of each request of a batch
@@ -161,8 +153,8 @@ func TestBatchOfOneKey(t *testing.T) {
 		{2, []int{0, 0}, 0, 3, 3},
 		{5, []int{1, 0, 0}, 2, 5, 5},
 	} {
-		must(t, ignore(admin.SetKey(t.Context(), issued.ID, auth.Terms{RateLimit: &step.limit})))
-		a, err := l.AdmitTogether(t.Context(), slices.Repeat([]auth.Hash{key}, len(step.remaining)))
+		c.set(t, k, auth.Terms{RateLimit: &step.limit})
+		a, err := l.AdmitTogether(t.Context(), slices.Repeat([]auth.Hash{k.Hash}, len(step.remaining)))
 		must(t, err)
 		for i, remaining := range step.remaining {
 			if a[i].Admitted != (i < step.admitted) || a[i].Window.Remaining != remaining {
@@ -181,12 +173,11 @@ func TestBatchOfOneKey(t *testing.T) {
 func TestPurgeUsesTheEarlierClock(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
-	_, issued, _ := customer(t, c.pool, 1)
 	pool := open(t, c.url)
-	must(t, ignore(c.pool.Exec(t.Context(), `
+	c.exec(t, `
 		INSERT INTO api_rate_limit_buckets
 		SELECT $1, $2, date_bin('1 minute', now(), 'epoch') - make_interval(mins => m), 1, 1, 1
-		FROM unnest(ARRAY[0, 1, 1438, 1442, 1443, 3000]) m`, issued.AccountID, issued.ID)))
+		FROM unnest(ARRAY[0, 1, 1438, 1442, 1443, 3000]) m`, c.account, c.key(t, 1).id)
 	for _, test := range []struct {
 		ahead  time.Duration // of the database's clock
 		rows   int64
@@ -197,12 +188,12 @@ func TestPurgeUsesTheEarlierClock(t *testing.T) {
 		{30 * time.Second, 3, false},
 		{0, 0, false},
 	} {
-		c.set(t, time.Now().Add(test.ahead).Format(time.RFC3339Nano))
+		c.to(t, time.Now().Add(test.ahead).Format(time.RFC3339Nano))
 		rows, err := limits.Purge(t.Context(), pool)
 		_, skewed := errors.AsType[*store.ClockError](err)
 		if rows != test.rows || skewed != test.skewed || err != nil && !skewed {
 			t.Errorf("a clock %v ahead: got %d, %v, want %d rows", test.ahead, rows, err, test.rows)
 		}
 	}
-	equal(t, 3, count(t, c.pool, `SELECT count(*) FROM api_rate_limit_buckets`), "rows are left")
+	equal(t, 3, c.count(t, `SELECT count(*) FROM api_rate_limit_buckets`), "rows are left")
 }

@@ -21,16 +21,12 @@ func TestFaultConcurrentBatches(t *testing.T) {
 	if storetest.Long() {
 		lasting = 10 * time.Minute
 	}
-	url := storetest.URL(t)
-	pool := open(t, url)
-	hashes := make([]auth.Hash, keys)
-	var hot auth.Issued
-	var admin *auth.Admin
-	hashes[0], hot, admin = customer(t, pool, limit)
-	for i := range hashes[1:] {
-		hashes[i+1], _ = anotherKey(t, admin, hot.AccountID, fmt.Sprint(i), new(limit))
+	s := newSite(t)
+	var all []key
+	for range keys {
+		all = append(all, s.key(t, limit))
 	}
-	processes := []*limits.Limiter{process(t, url), process(t, url), process(t, url)}
+	processes := []*limits.Limiter{s.process(t), s.process(t), s.process(t)}
 
 	var got outcomes
 	stop := time.Now().Add(lasting)
@@ -38,25 +34,21 @@ func TestFaultConcurrentBatches(t *testing.T) {
 	for c := range callers {
 		wg.Go(func() {
 			for time.Now().Before(stop) && !t.Failed() {
-				key := rand.IntN(keys)
+				i := rand.IntN(keys)
 				if c%4 == 0 { // a quarter of the callers have the same key
-					key = 0
+					i = 0
 				}
-				a, err := processes[c%len(processes)].Admit(t.Context(), hashes[key])
+				a, err := processes[c%len(processes)].Admit(t.Context(), all[i].Hash)
 				if err != nil {
-					t.Errorf("key %d: %v", key, err)
+					t.Errorf("key %d: %v", i, err)
 					return
 				}
-				got.add(key, a)
+				got.add(i, a)
 			}
 		})
 	}
 	for changes := 0; time.Now().Before(stop); changes++ {
-		name := fmt.Sprint("change ", changes)
-		if _, err := admin.SetKey(t.Context(), hot.ID, auth.Terms{Name: &name}); err != nil {
-			t.Error(err)
-			break
-		}
+		s.set(t, all[0], auth.Terms{Name: new(fmt.Sprint("change ", changes))})
 	}
 	wg.Wait()
 	got.wantExact(t, limit)

@@ -20,26 +20,61 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// customer creates a plan, an account and a key with the given limit.
-func customer(t testing.TB, pool *pgxpool.Pool, limit int) (auth.Hash, auth.Issued, *auth.Admin) {
-	t.Helper()
-	ctx := t.Context()
-	admin := &auth.Admin{Pool: pool, Actor: "test"}
-	must(t, admin.SetPlan(ctx, auth.Plan{Code: "test", Features: []string{auth.APIAccess}}))
-	account, err := admin.CreateAccount(ctx, "test", "test")
-	must(t, err)
-	hash, key := anotherKey(t, admin, account.ID, "test", &limit)
-	return hash, key, admin
+// site is a database with an account.
+type site struct {
+	url     string // of the processes
+	pool    *pgxpool.Pool
+	admin   *auth.Admin
+	account store.ID
 }
 
-// anotherKey creates a key of an account, with its own limit unless that is nil.
-func anotherKey(t testing.TB, admin *auth.Admin, account store.ID, name string, limit *int) (auth.Hash, auth.Issued) {
+func newSite(t testing.TB) *site {
 	t.Helper()
-	key, err := admin.CreateKey(t.Context(), account, auth.Terms{Name: &name, Scopes: auth.Scopes, RateLimit: limit})
+	s := &site{url: storetest.URL(t)}
+	s.pool = open(t, s.url)
+	s.admin = &auth.Admin{Pool: s.pool, Actor: "test"}
+	must(t, s.admin.SetPlan(t.Context(), auth.Plan{Code: "test", Features: []string{auth.APIAccess}}))
+	account, err := s.admin.CreateAccount(t.Context(), "test", "test")
 	must(t, err)
-	hash, err := auth.HashKey(key.Key)
+	s.account = account.ID
+	return s
+}
+
+// A key is a key of an account.
+type key struct {
+	auth.Hash
+	id store.ID
+}
+
+// key creates a key with its own limit, or with that of the plan if it is 0.
+func (s *site) key(t testing.TB, limit int) key {
+	t.Helper()
+	terms := auth.Terms{Name: new("key"), Scopes: auth.Scopes}
+	if limit > 0 {
+		terms.RateLimit = &limit
+	}
+	issued, err := s.admin.CreateKey(t.Context(), s.account, terms)
 	must(t, err)
-	return hash, key
+	hash, err := auth.HashKey(issued.Key)
+	must(t, err)
+	return key{hash, issued.ID}
+}
+
+// set changes a key.
+func (s *site) set(t testing.TB, k key, terms auth.Terms) {
+	t.Helper()
+	must(t, ignore(s.admin.SetKey(t.Context(), k.id, terms)))
+}
+
+func (s *site) exec(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	must(t, ignore(s.pool.Exec(t.Context(), sql, args...)))
+}
+
+func (s *site) count(t testing.TB, sql string, args ...any) (n int) {
+	t.Helper()
+	must(t, s.pool.QueryRow(t.Context(), sql, args...).Scan(&n))
+	return n
 }
 
 func open(t testing.TB, url string) *pgxpool.Pool {
@@ -50,34 +85,23 @@ func open(t testing.TB, url string) *pgxpool.Pool {
 	return pool
 }
 
-// process returns a limiter with its own pool, like that of another process.
-func process(t testing.TB, url string) *limits.Limiter {
+// process returns a limiter with its own connections, like that of another process. Requests that are retried wait for
+// locks until the test releases them.
+func (s *site) process(t testing.TB) *limits.Limiter {
 	t.Helper()
-	return processWith(t, url, 100_000)
+	return newLimiter(t, limits.Config{Pool: open(t, s.url+"&lock_timeout=1min"), MaxWaiting: 100_000})
 }
 
-// processWith returns a limiter with new connections. Requests that are retried wait for locks until the test releases
-// them.
-func processWith(t testing.TB, url string, maxWaiting int) *limits.Limiter {
+func newLimiter(t testing.TB, c limits.Config) *limits.Limiter {
 	t.Helper()
-	pool := open(t, url+"&lock_timeout=1min")
-	counts, err := limits.OpenCounts(t.Context(), pool)
-	must(t, err)
-	t.Cleanup(counts.Close)
-	return newLimiter(pool, counts, maxWaiting)
-}
-
-// newLimiterAndPool returns a limiter of a new database and a pool of the test.
-func newLimiterAndPool(t testing.TB) (*limits.Limiter, *pgxpool.Pool) {
-	t.Helper()
-	url := storetest.URL(t)
-	return process(t, url), open(t, url)
-}
-
-func newLimiter(pool, counts *pgxpool.Pool, maxWaiting int) *limits.Limiter {
-	return limits.New(limits.Config{
-		Pool: pool, Counts: counts, Timeout: 2 * time.Minute, MaxWaiting: maxWaiting, CatalogRevision: "0::bigint",
-	})
+	if c.Counts == nil {
+		var err error
+		c.Counts, err = limits.OpenCounts(t.Context(), c.Pool)
+		must(t, err)
+		t.Cleanup(c.Counts.Close)
+	}
+	c.Timeout, c.CatalogRevision = 2*time.Minute, "0::bigint"
+	return limits.New(c)
 }
 
 // outcomes has the outcomes of requests, by key and window.
@@ -131,6 +155,15 @@ func (o *outcomes) wantExact(t *testing.T, limit int) {
 	}
 }
 
+// atOnce calls a function n times at once.
+func atOnce(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { f(i) })
+	}
+	wg.Wait()
+}
+
 // TestExactLimit sends many more concurrent requests than the limits, through two processes, whose batches update many
 // rows: no deadlock, no request lost or counted twice.
 func TestExactLimit(t *testing.T) {
@@ -138,26 +171,21 @@ func TestExactLimit(t *testing.T) {
 	for _, test := range []struct{ keys, limit, requests int }{{1, 100, 600}, {60, 10, 1200}} {
 		t.Run(fmt.Sprint(test.keys, " keys"), func(t *testing.T) {
 			t.Parallel()
-			url := storetest.URL(t)
-			processes := []*limits.Limiter{process(t, url), process(t, url)}
-			pool := open(t, url)
-			keys := make([]auth.Hash, test.keys)
-			for i := range keys {
-				keys[i], _, _ = customer(t, pool, test.limit)
+			s := newSite(t)
+			processes := []*limits.Limiter{s.process(t), s.process(t)}
+			var keys []key
+			for range test.keys {
+				keys = append(keys, s.key(t, test.limit))
 			}
 			var got outcomes
-			var wg sync.WaitGroup
-			for i := range test.requests {
-				wg.Go(func() {
-					a, err := processes[i%2].Admit(t.Context(), keys[i%test.keys])
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					got.add(i%test.keys, a)
-				})
-			}
-			wg.Wait()
+			atOnce(test.requests, func(i int) {
+				a, err := processes[i%2].Admit(t.Context(), keys[i%test.keys].Hash)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got.add(i%test.keys, a)
+			})
 			got.wantExact(t, test.limit)
 		})
 	}
@@ -166,8 +194,8 @@ func TestExactLimit(t *testing.T) {
 // TestDisconnectIsCounted: a request counts although its caller gives up.
 func TestDisconnectIsCounted(t *testing.T) {
 	t.Parallel()
-	limiter, pool := newLimiterAndPool(t)
-	key, _, _ := customer(t, pool, 1000)
+	s := newSite(t)
+	limiter, key := s.process(t), s.key(t, 1000).Hash
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for {
@@ -189,18 +217,10 @@ func TestDisconnectIsCounted(t *testing.T) {
 // TestUnknownKeysAreNotCounted: many concurrent requests with unknown keys write nothing.
 func TestUnknownKeysAreNotCounted(t *testing.T) {
 	t.Parallel()
-	limiter, pool := newLimiterAndPool(t)
-	customer(t, pool, 1000)
-	var wg sync.WaitGroup
-	for i := range 200 {
-		wg.Go(func() {
-			if _, err := limiter.Admit(t.Context(), auth.Hash{byte(i)}); !errors.Is(err, limits.ErrUnknownKey) {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
-	wg.Wait()
-	equal(t, 0, count(t, pool, `SELECT count(*) FROM api_rate_limit_buckets`), "buckets")
+	s := newSite(t)
+	limiter := s.process(t)
+	atOnce(200, func(i int) { unknown(t, limiter, key{Hash: auth.Hash{byte(i)}}, i) })
+	equal(t, 0, s.count(t, `SELECT count(*) FROM api_rate_limit_buckets`), "buckets")
 	stats := limiter.Stats()
 	equal(t, []uint64{200, 0}, []uint64{stats.Lookups.Inputs, stats.Counts.Inputs}, "lookups and counts")
 }
@@ -222,16 +242,10 @@ func equal[T any](t testing.TB, want, got T, what ...any) {
 	}
 }
 
-func count(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (n int) {
-	t.Helper()
-	must(t, pool.QueryRow(t.Context(), sql, args...).Scan(&n))
-	return n
-}
-
 // admitted fails the test unless a request is admitted.
-func admitted(t testing.TB, l *limits.Limiter, key auth.Hash, what ...any) *limits.Admission {
+func admitted(t testing.TB, l *limits.Limiter, k key, what ...any) *limits.Admission {
 	t.Helper()
-	a, err := l.Admit(t.Context(), key)
+	a, err := l.Admit(t.Context(), k.Hash)
 	must(t, err)
 	if !a.Admitted {
 		t.Errorf("%s: got %+v", fmt.Sprint(what...), a)
@@ -240,9 +254,9 @@ func admitted(t testing.TB, l *limits.Limiter, key auth.Hash, what ...any) *limi
 }
 
 // unknown fails the test unless a key is refused.
-func unknown(t testing.TB, l *limits.Limiter, key auth.Hash, what string) {
+func unknown(t testing.TB, l *limits.Limiter, k key, what ...any) {
 	t.Helper()
-	if _, err := l.Admit(t.Context(), key); !errors.Is(err, limits.ErrUnknownKey) {
-		t.Errorf("%s: got %v", what, err)
+	if _, err := l.Admit(t.Context(), k.Hash); !errors.Is(err, limits.ErrUnknownKey) {
+		t.Errorf("%s: got %v", fmt.Sprint(what...), err)
 	}
 }

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"aiv/auth"
 	"aiv/limits"
@@ -17,19 +16,17 @@ import (
 	"aiv/store/storetest"
 )
 
-// lockRows locks all counts of a credential from another session, until the function that it returns is called.
-func lockRows(t *testing.T, url string, key auth.Issued) (unlock func()) {
+// lockRows locks all counts of a key from another session, until the function that it returns is called.
+func (s *site) lockRows(t *testing.T, k key) (unlock func()) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
+	tx, err := s.pool.Begin(t.Context())
 	must(t, err)
-	t.Cleanup(func() { conn.Close(context.Background()) })
-	tx, err := conn.Begin(t.Context())
-	must(t, err)
+	t.Cleanup(func() { tx.Rollback(context.Background()) })
 	// The counts of the next minutes exist already, so that the lock lasts beyond the end of this one.
 	must(t, ignore(tx.Exec(t.Context(), `
 		INSERT INTO api_rate_limit_buckets
 		SELECT $1, $2, date_bin('1 minute', clock_timestamp(), 'epoch') + make_interval(mins => m), 0, 0, 0 FROM generate_series(0, 2) m
-		ON CONFLICT (account_id, credential_id, window_start) DO UPDATE SET granted = 0`, key.AccountID, key.ID)))
+		ON CONFLICT (account_id, credential_id, window_start) DO UPDATE SET granted = 0`, s.account, k.id)))
 	return func() { must(t, tx.Rollback(context.Background())) }
 }
 
@@ -37,22 +34,20 @@ func lockRows(t *testing.T, url string, key auth.Issued) (unlock func()) {
 // several processes, and the locked one when the lock ends.
 func TestLockedRow(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	pool := open(t, url)
-	locked, issued, admin := customer(t, pool, 1000)
-	others := make([]auth.Hash, 20)
-	for i := range others {
-		others[i], _ = anotherKey(t, admin, issued.AccountID, "other", new(1_000_000))
+	s := newSite(t)
+	processes := []*limits.Limiter{s.process(t), s.process(t)}
+	locked := s.key(t, 1000)
+	admitted(t, processes[0], locked)
+	var others []key
+	for i := range 20 {
+		others = append(others, s.key(t, 1_000_000))
+		admitted(t, processes[i%2], others[i])
 	}
-	processes := []*limits.Limiter{process(t, url), process(t, url)}
-	for i, key := range append(others, locked) {
-		must(t, ignore(processes[i%2].Admit(t.Context(), key)))
-	}
-	unlock := lockRows(t, url, issued)
-	var waiting, serving sync.WaitGroup
+	unlock := s.lockRows(t, locked)
+	var waiting sync.WaitGroup
 	for i := range 20 {
 		waiting.Go(func() {
-			a, err := processes[i%2].Admit(t.Context(), locked)
+			a, err := processes[i%2].Admit(t.Context(), locked.Hash)
 			if storetest.OnCitus() && store.IsLockTimeout(err) {
 				return // a cluster gives up on locks sooner
 			}
@@ -62,17 +57,14 @@ func TestLockedRow(t *testing.T) {
 		})
 	}
 	// The lock ends only after the others were served. A batch waits for it once, and then each request by itself.
-	for i := range 2 * len(others) {
-		serving.Go(func() {
-			for range 5 {
-				if a, err := processes[i%2].Admit(t.Context(), others[i/2]); err != nil || !a.Admitted {
-					t.Errorf("another credential: got %+v, %v", a, err)
-					return
-				}
+	atOnce(2*len(others), func(i int) {
+		for range 5 {
+			if a, err := processes[i%2].Admit(t.Context(), others[i/2].Hash); err != nil || !a.Admitted {
+				t.Errorf("another credential: got %+v, %v", a, err)
+				return
 			}
-		})
-	}
-	serving.Wait()
+		}
+	})
 	unlock()
 	waiting.Wait()
 	admitted(t, processes[0], locked, "the credential after the lock")
@@ -85,40 +77,33 @@ func TestLockedRow(t *testing.T) {
 // TestWaitingPerCredential: a credential whose requests wait cannot take all places in the queue.
 func TestWaitingPerCredential(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	pool := open(t, url)
-	locked, issued, admin := customer(t, pool, 1000)
-	other, _ := anotherKey(t, admin, issued.AccountID, "other", nil)
+	s := newSite(t)
+	locked, other := s.key(t, 1000), s.key(t, 0)
 	const most = 40
-	l := processWith(t, url, most)
-	for _, key := range []auth.Hash{locked, other} {
-		must(t, ignore(l.Admit(t.Context(), key)))
+	l := newLimiter(t, limits.Config{Pool: open(t, s.url+"&lock_timeout=1min"), MaxWaiting: most})
+	for _, k := range []key{locked, other} {
+		admitted(t, l, k)
 	}
-	unlock := lockRows(t, url, issued)
+	unlock := s.lockRows(t, locked)
 	var wg sync.WaitGroup
-	var mu sync.Mutex
-	refused := 0
+	var refused atomic.Int64
 	for range 2 * most {
 		wg.Go(func() {
-			_, err := l.Admit(t.Context(), locked)
+			_, err := l.Admit(t.Context(), locked.Hash)
 			switch {
 			case errors.Is(err, batch.ErrOverloaded):
-				mu.Lock()
-				refused++
-				mu.Unlock()
+				refused.Add(1)
 			case storetest.OnCitus() && store.IsLockTimeout(err): // a cluster gives up on locks sooner
 			case err != nil:
 				t.Error(err)
 			}
 		})
 	}
-	if _, err := l.Admit(t.Context(), other); err != nil {
-		t.Errorf("another credential: %v", err)
-	}
+	admitted(t, l, other, "another credential")
 	unlock()
 	wg.Wait()
-	if refused < most {
-		t.Errorf("%d of %d requests were refused; a quarter of %d may wait", refused, 2*most, most)
+	if n := refused.Load(); n < most {
+		t.Errorf("%d of %d requests were refused; a quarter of %d may wait", n, 2*most, most)
 	}
 }
 
@@ -129,38 +114,35 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 	if storetest.OnCitus() {
 		t.Skip("a cluster counts the requests of several servers in any order")
 	}
-	url := storetest.URL(t)
-	pool := open(t, url)
-	_, first, admin := customer(t, pool, 1000)
+	s := newSite(t)
 	const n = 20
-	var keys []auth.Hash
+	var keys []key
 	for range n {
-		key, issued := anotherKey(t, admin, first.AccountID, "key", new(1000))
-		if keys = append(keys, key); len(keys) == 1 || issued.ID.Compare(first.ID) < 0 {
-			first = issued
-		}
+		keys = append(keys, s.key(t, 1000))
 	}
-	slices.Reverse(keys)
+	slices.SortFunc(keys, func(a, b key) int { return b.id.Compare(a.id) })
+	first := keys[n-1]
+	var hashes []auth.Hash
+	for _, k := range keys {
+		hashes = append(hashes, k.Hash)
+	}
 	// The counts of this minute and the next ones exist already.
-	must(t, ignore(pool.Exec(t.Context(), `
+	s.exec(t, `
 		INSERT INTO api_rate_limit_buckets
 		SELECT account_id, id, date_bin('1 minute', clock_timestamp(), 'epoch') + make_interval(mins => m), 0, 0, 0
-		FROM credentials, generate_series(0, 2) m WHERE name = 'key' AND id <> $1`, first.ID)))
-	unlock := lockRows(t, url, first)
-	done := make(chan error, 1)
+		FROM credentials, generate_series(0, 2) m WHERE id <> $1`, first.id)
+	unlock := s.lockRows(t, first)
 	// The batch waits until the test has looked.
-	counts, err := store.OpenAnother(t.Context(), pool, 1, "lock_timeout", time.Minute)
+	counts, err := store.OpenAnother(t.Context(), s.pool, 1, "lock_timeout", time.Minute)
 	must(t, err)
 	t.Cleanup(counts.Close)
-	l := newLimiter(pool, counts, 100)
-	go func() {
-		_, err := l.AdmitTogether(t.Context(), keys)
-		done <- err
-	}()
-	storetest.UntilWaiting(t, pool, "transactionid")
-	equal(t, 3*(n-1), count(t, pool, `
+	l := newLimiter(t, limits.Config{Pool: s.pool, Counts: counts, MaxWaiting: 100})
+	done := make(chan error, 1)
+	go func() { done <- ignore(l.AdmitTogether(t.Context(), hashes)) }()
+	storetest.UntilWaiting(t, s.pool, "transactionid")
+	equal(t, 3*(n-1), s.count(t, `
 		WITH free AS (SELECT FROM api_rate_limit_buckets WHERE credential_id <> $1 FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`,
-		first.ID), "rows that are not locked")
+		first.id), "rows that are not locked")
 	unlock()
 	must(t, <-done)
 }
@@ -168,16 +150,11 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 // TestPoolInUse: counting waits for no connection that reads and writes use.
 func TestPoolInUse(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	pool := open(t, url)
-	key, _, _ := customer(t, pool, 1000)
-	counts, err := limits.OpenCounts(t.Context(), pool)
-	must(t, err)
-	t.Cleanup(counts.Close)
-	l := limits.New(limits.Config{Pool: pool, Counts: counts, Timeout: 20 * time.Second, MaxWaiting: 10, CatalogRevision: "0::bigint"})
+	s := newSite(t)
+	key, l := s.key(t, 1000), newLimiter(t, limits.Config{Pool: s.pool, MaxWaiting: 10})
 	admitted(t, l, key) // reads the credential
-	for range pool.Config().MaxConns {
-		conn, err := pool.Acquire(t.Context())
+	for range s.pool.Config().MaxConns {
+		conn, err := s.pool.Acquire(t.Context())
 		must(t, err)
 		defer conn.Release()
 	}

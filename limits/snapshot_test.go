@@ -14,9 +14,8 @@ import (
 func TestHeldSnapshot(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
-	key, issued, _ := customer(t, c.pool, 1_000_000)
-	limiter := process(t, c.url)
-	holder, table := storetest.PieceOf(t, c.pool, "api_rate_limit_buckets", issued.AccountID)
+	key, limiter := c.key(t, 1_000_000), c.process(t)
+	holder, table := storetest.PieceOf(t, c.pool, "api_rate_limit_buckets", c.account)
 	tx, err := holder.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	must(t, err)
 	defer tx.Rollback(t.Context())
@@ -25,12 +24,12 @@ func TestHeldSnapshot(t *testing.T) {
 	var blocks []int
 	for minute, counts := range []int{1, 200, 200, 1} {
 		start := first.Add(time.Duration(minute) * time.Minute)
-		c.set(t, start.Format(time.RFC3339))
+		c.to(t, start.Format(time.RFC3339))
 		for range counts {
-			must(t, ignore(limiter.Admit(t.Context(), key)))
+			must(t, ignore(limiter.Admit(t.Context(), key.Hash)))
 		}
 		cost := storetest.Explain(t, holder, `SELECT FROM `+table+` WHERE account_id = $1 AND credential_id = $2 AND window_start = $3`,
-			issued.AccountID, issued.ID, start)
+			c.account, key.id, start)
 		blocks = append(blocks, cost.Pages)
 	}
 	if blocks[1] <= blocks[0] {
