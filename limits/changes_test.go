@@ -17,7 +17,6 @@ import (
 
 // TestNextRequest changes a credential between two requests, in another process than that of the requests.
 func TestNextRequest(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	limiter, key := s.process(t), s.key(t, 1000)
 
@@ -51,7 +50,6 @@ func TestNextRequest(t *testing.T) {
 
 // TestNextRequestAfterThePlan: a change of the plan or the account holds for the next request, too.
 func TestNextRequestAfterThePlan(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	limiter, key := s.process(t), s.key(t, 0)
 	for _, test := range []struct {
@@ -104,7 +102,6 @@ func (c *changer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 // TestEndlessChanges: a request is counted by the credential that was read for it, even if that changes before each
 // count.
 func TestEndlessChanges(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	key := s.key(t, 1000)
 	changes := 0
@@ -128,7 +125,6 @@ func TestEndlessChanges(t *testing.T) {
 
 // TestLostCredential: a cached credential that a restored database lacks does not fail the requests of others.
 func TestLostCredential(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	limiter, kept := s.process(t), s.key(t, 1000)
 	revision := s.count(t, `SELECT revision FROM identity_revision`)
@@ -156,7 +152,6 @@ func TestLostCredential(t *testing.T) {
 // TestConcurrentChanges: each request is counted by the limit that held while it was counted, and none fails, while an
 // operator makes one change after another.
 func TestConcurrentChanges(t *testing.T) {
-	t.Parallel()
 	const changes = 40
 	s := newSite(t)
 	limiter, key := s.process(t), s.key(t, 1_000_000)

@@ -33,7 +33,6 @@ func (c clock) to(t *testing.T, present string) {
 
 // TestClockSteps: the count belongs to the minute, whatever way the database's clock came to it.
 func TestClockSteps(t *testing.T) {
-	t.Parallel()
 	c := newClock(t)
 	key := c.key(t, 3).Hash
 	processes := []*limits.Limiter{c.process(t), c.process(t)}
@@ -70,7 +69,6 @@ func TestClockSteps(t *testing.T) {
 // TestSpentMinuteIsNotWritten: once a process knows that a minute is spent, it refuses without a write, until the
 // minute or the credential changes.
 func TestSpentMinuteIsNotWritten(t *testing.T) {
-	t.Parallel()
 	c := newClock(t)
 	k, other := c.key(t, 2), c.key(t, 1000)
 	l := c.process(t)
@@ -115,7 +113,6 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 // TestExpiredKey: a key that expires in a minute is not valid any more, whether the minute is spent or not. Another key
 // of the batch is counted once.
 func TestExpiredKey(t *testing.T) {
-	t.Parallel()
 	c := newClock(t)
 	other := c.key(t, 1000).Hash
 	end := time.Date(2030, 1, 1, 12, 0, 30, 0, time.UTC)
@@ -138,7 +135,6 @@ func TestExpiredKey(t *testing.T) {
 // TestBatchOfOneKey: a batch with more requests than the limit has room for admits the first of them, and a changed
 // limit does not change what the minute has admitted.
 func TestBatchOfOneKey(t *testing.T) {
-	t.Parallel()
 	c := newClock(t)
 	k := c.key(t, 3)
 	l := c.process(t)
@@ -171,7 +167,6 @@ func TestBatchOfOneKey(t *testing.T) {
 
 // TestPurgeUsesTheEarlierClock: counts older than a day are deleted, by the earlier of both clocks, and none if these disagree.
 func TestPurgeUsesTheEarlierClock(t *testing.T) {
-	t.Parallel()
 	c := newClock(t)
 	pool := open(t, c.url)
 	c.exec(t, `

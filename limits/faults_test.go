@@ -15,7 +15,6 @@ import (
 // TestFaultConcurrentBatches: the batches of three processes share many rows, in random order and over the ends of
 // minutes, while an operator changes keys. There is no deadlock or other error, and all windows are exact.
 func TestFaultConcurrentBatches(t *testing.T) {
-	t.Parallel()
 	const keys, callers, limit = 100, 48, 400
 	lasting := 250 * time.Millisecond
 	if storetest.Long() {

@@ -28,8 +28,10 @@ type site struct {
 	account store.ID
 }
 
-func newSite(t testing.TB) *site {
+// newSite returns a new site. The test runs beside others.
+func newSite(t *testing.T) *site {
 	t.Helper()
+	t.Parallel()
 	s := &site{url: storetest.URL(t)}
 	s.pool = open(t, s.url)
 	s.admin = &auth.Admin{Pool: s.pool, Actor: "test"}
@@ -170,7 +172,6 @@ func TestExactLimit(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ keys, limit, requests int }{{1, 100, 600}, {60, 10, 1200}} {
 		t.Run(fmt.Sprint(test.keys, " keys"), func(t *testing.T) {
-			t.Parallel()
 			s := newSite(t)
 			processes := []*limits.Limiter{s.process(t), s.process(t)}
 			var keys []key
@@ -193,7 +194,6 @@ func TestExactLimit(t *testing.T) {
 
 // TestDisconnectIsCounted: a request counts although its caller gives up.
 func TestDisconnectIsCounted(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	limiter, key := s.process(t), s.key(t, 1000).Hash
 	gone, cancel := context.WithCancel(t.Context())
@@ -216,7 +216,6 @@ func TestDisconnectIsCounted(t *testing.T) {
 
 // TestUnknownKeysAreNotCounted: many concurrent requests with unknown keys write nothing.
 func TestUnknownKeysAreNotCounted(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	limiter := s.process(t)
 	atOnce(200, func(i int) { unknown(t, limiter, key{Hash: auth.Hash{byte(i)}}, i) })

@@ -33,7 +33,6 @@ func (s *site) lockRows(t *testing.T, k key) (unlock func()) {
 // TestLockedRow: while another session has locked one credential's row, the other credentials are served, through
 // several processes, and the locked one when the lock ends.
 func TestLockedRow(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	processes := []*limits.Limiter{s.process(t), s.process(t)}
 	locked := s.key(t, 1000)
@@ -76,7 +75,6 @@ func TestLockedRow(t *testing.T) {
 
 // TestWaitingPerCredential: a credential whose requests wait cannot take all places in the queue.
 func TestWaitingPerCredential(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	locked, other := s.key(t, 1000), s.key(t, 0)
 	const most = 40
@@ -110,7 +108,6 @@ func TestWaitingPerCredential(t *testing.T) {
 // TestRowsAreLockedInOrder: a batch that waits for the first of its rows has locked none of the others, so that the
 // batches of two processes do not wait for each other.
 func TestRowsAreLockedInOrder(t *testing.T) {
-	t.Parallel()
 	if storetest.OnCitus() {
 		t.Skip("a cluster counts the requests of several servers in any order")
 	}
@@ -149,7 +146,6 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 
 // TestPoolInUse: counting waits for no connection that reads and writes use.
 func TestPoolInUse(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	key, l := s.key(t, 1000), newLimiter(t, limits.Config{Pool: s.pool, MaxWaiting: 10})
 	admitted(t, l, key) // reads the credential

@@ -12,7 +12,6 @@ import (
 // TestHeldSnapshot: another session's snapshot keeps the old versions of a minute's row. They make that minute's counts
 // dearer and no other's, however long the snapshot is held.
 func TestHeldSnapshot(t *testing.T) {
-	t.Parallel()
 	c := newClock(t)
 	key, limiter := c.key(t, 1_000_000), c.process(t)
 	holder, table := storetest.PieceOf(t, c.pool, "api_rate_limit_buckets", c.account)

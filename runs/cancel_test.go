@@ -14,9 +14,7 @@ import (
 
 // TestCancelTime: a run that was started while its cancellation waited was not canceled before.
 func TestCancelTime(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	r := s.process(t, "")
+	s, r := newProcess(t)
 	made := create(t, r, s.request("1", 1, 1, 1))
 	tx := begin(t, s.pool, `UPDATE measurement_runs SET jobs_returned = 0 WHERE id = $1`, made.RunID)
 	var run *runs.Run
@@ -38,7 +36,6 @@ func TestCancelTime(t *testing.T) {
 }
 
 func TestCancelEndsARun(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	var finished []store.ID
 	r := newRuns(runs.Config{Pool: s.open(t, ""), Finished: func(_ context.Context, _ store.Tx, f []runs.Run) error {

@@ -18,9 +18,7 @@ import (
 
 // TestCreateWrites reads back a run and its response. The invariants of wantRuns compare the other rows with the run.
 func TestCreateWrites(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	r := s.process(t, "")
+	s, r := newProcess(t)
 	q := s.request(`key "k"`, 2, 0, 2)
 	strange := []string{`a,b`, `"`, `\`, `{}`, `NULL`, ``, "\u00e9 \n"} // ids in a catalog are simpler
 	q.Proposal.QuestionIDs = strange
@@ -48,9 +46,7 @@ func TestCreateWrites(t *testing.T) {
 // TestKeyReused: a request that differs in any member but the credential is another request. Other keys, accounts,
 // routes and methods are independent.
 func TestKeyReused(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	r := s.process(t, "")
+	s, r := newProcess(t)
 	first := create(t, r, s.request("key", 2, 2, 1))
 	reused := func(name string, change func(*runs.Proposal)) {
 		q := s.request("key", 2, 2, 1)
@@ -93,7 +89,6 @@ func TestKeyReused(t *testing.T) {
 
 // TestRefusedRunWritesNothing: a refused request writes nothing and leaves its key free; a replay skips the checks.
 func TestRefusedRunWritesNothing(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	no := &runs.Refusal{Check: "check", Faults: []runs.Fault{{Code: "no"}}}
 	away := errors.New("the catalog can't be read")
@@ -132,7 +127,6 @@ func TestRefusedRunWritesNothing(t *testing.T) {
 
 // TestConcurrentDuplicates sends the same request many times at once, through two processes.
 func TestConcurrentDuplicates(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	processes := []*runs.Runs{s.process(t, ""), s.process(t, "")}
 	for _, size := range []int{1, 251} { // for each batcher
@@ -161,9 +155,7 @@ func TestConcurrentDuplicates(t *testing.T) {
 // TestCallerGivesUp: a run whose caller gives up while it is written is replayed when the caller retries. One whose
 // caller gave up before its batch started is not written.
 func TestCallerGivesUp(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	r := s.process(t, "")
+	s, r := newProcess(t)
 	release := s.hold(t, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	first := goCreate(ctx, r, s.request("first", 1, 1, 1))
@@ -187,9 +179,7 @@ func TestCallerGivesUp(t *testing.T) {
 // TestBatchIsOneTransaction: the runs of a batch are written in one transaction, whose time they have, however many
 // accounts they are of.
 func TestBatchIsOneTransaction(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	r := s.process(t, "")
+	s, r := newProcess(t)
 	var customers []*auth.Credential
 	for range 8 {
 		customers = append(customers, s.customer(t))

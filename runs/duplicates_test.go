@@ -23,7 +23,6 @@ func (s *site) claim(t *testing.T, key string) pgx.Tx {
 
 // TestDuplicateInFlight: a duplicate whose transaction does not end makes only requests with the same key fail.
 func TestDuplicateInFlight(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	// The duplicate in another process waits for the gate.
 	patient := s.process(t, "&lock_timeout=60s")
@@ -50,7 +49,6 @@ func TestDuplicateAlone(t *testing.T) {
 	t.Parallel()
 	for name, repetitions := range map[string]int64{"small": 1, "large": 5001} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			s := newSite(t)
 			storetest.SetLockTimeout(t, s.pool, "2s")
 			r := s.process(t, "&lock_timeout=0&statement_timeout=0")
@@ -92,7 +90,6 @@ func TestBatchWithADuplicate(t *testing.T) {
 		{"the duplicate of an account with a quota never ends", "&lock_timeout=2s", new(int64(20)), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
 			s := newSite(t)
 			s.meter(test.quota, nil)
 			storetest.SetLockTimeout(t, s.pool, "5s") // on a cluster also that of a batch

@@ -45,7 +45,6 @@ func (s *site) behind(t *testing.T, lock string, r *runs.Runs, requests []*runs.
 
 // TestOnlyTheCulpritFails: an error that one request causes does not fail the others of its batch.
 func TestOnlyTheCulpritFails(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	requests := s.numbered(40)
 	requests[13].Key = strings.Repeat("k", 256)
@@ -69,7 +68,6 @@ func TestOnlyTheCulpritFails(t *testing.T) {
 
 // TestConnectionsKeepDying: requests that are retried after temporary errors are each written once.
 func TestConnectionsKeepDying(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	const n = 60
 	processes := []*runs.Runs{s.process(t, "&application_name=victim"), s.process(t, "&application_name=victim")}
@@ -111,7 +109,6 @@ func TestConnectionsKeepDying(t *testing.T) {
 // TestLockOnATable: a batch that waits for a lock on a table fails as a whole; its requests are not retried
 // individually, because each would wait as long again.
 func TestLockOnATable(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	storetest.SetLockTimeout(t, s.pool, "1s")
 	r := s.process(t, "&lock_timeout=1s")

@@ -26,7 +26,6 @@ func (s *site) descending(t *testing.T, n int) (customers []*auth.Credential) {
 // others, so that the batches of two processes do not wait for each other. It begins with accounts that have no run in
 // this month yet.
 func TestMonthsAreLockedInOrder(t *testing.T) {
-	t.Parallel()
 	notOnCitus(t, "a cluster locks rows in any order, and ends deadlocks")
 	s := newSite(t)
 	r := s.process(t, "&lock_timeout=30s")
@@ -84,7 +83,6 @@ func TestMonthsAreLockedInOrder(t *testing.T) {
 // TestLargeRunWaitsForMonth: a large run whose jobs are copied waits for the month of its account, instead of copying
 // them again.
 func TestLargeRunWaitsForMonth(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	r := s.process(t, "&lock_timeout=30s")
 	create(t, r, s.request("first", 1, 1, 1))
@@ -97,7 +95,6 @@ func TestLargeRunWaitsForMonth(t *testing.T) {
 // TestKeysAreClaimedInOrder: a batch that waits for the first of its keys has claimed none of the others, so that
 // batches with the same keys in two processes do not wait for each other.
 func TestKeysAreClaimedInOrder(t *testing.T) {
-	t.Parallel()
 	notOnCitus(t, "a cluster claims the keys of several servers in any order")
 	s := newSite(t)
 	r := s.process(t, "&lock_timeout=30s")

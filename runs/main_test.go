@@ -34,15 +34,23 @@ type site struct {
 var sites storetest.Kept[*site]
 
 // newSite returns a site that no other test uses, which may be one that an earlier test has used. A test that changes
-// more than a few rows takes a new one by newSiteAt.
+// more than a few rows takes a new one by newSiteAt. The test runs beside others.
 func newSite(t *testing.T) *site {
 	t.Helper()
+	t.Parallel()
 	s := sites.Take(t, func(t testing.TB) *site { return newSiteAt(t, storetest.URL(t)) }, func(s *site) error {
 		return storetest.Clear(s.pool, `job_arrivals job_queue measurement_runs measurement_run_models measurement_jobs usage_records
 			idempotency_records account_months alerts credentials accounts audit_log`, "")
 	})
 	s.credential = s.customer(t)
 	return s
+}
+
+// newProcess returns a site with a process.
+func newProcess(t *testing.T) (*site, *runs.Runs) {
+	t.Helper()
+	s := newSite(t)
+	return s, s.process(t, "")
 }
 
 // newSiteAt makes a site of an empty database.

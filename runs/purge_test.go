@@ -72,7 +72,6 @@ SELECT (SELECT count(*) FROM measurement_runs WHERE account_id = $1), (SELECT co
 
 // TestPurgeDeletesOldFinalRuns deletes final runs of all accounts that finished before a time and can't be replayed, and nothing else.
 func TestPurgeDeletesOldFinalRuns(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	first := s.credential.AccountID
 	s.past(t, 250, 90*day, true)
@@ -102,7 +101,6 @@ func TestPurgeDeletesOldFinalRuns(t *testing.T) {
 
 // TestPurgeOfLargeRuns: a step deletes up to 20,000 jobs, or one run with more.
 func TestPurgeOfLargeRuns(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.past(t, 5, 90*day, true)
 	s.exec(t, `
@@ -119,7 +117,6 @@ WHERE r.id = k.id`)
 // TestPurgeInterrupted ends a purge between two steps and in the middle of a step. What is left is consistent, and the
 // next purge deletes it, as soon as another session has unlocked it.
 func TestPurgeInterrupted(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.past(t, 130, 90*day, true)
 	before := time.Now().Add(-30 * day)
@@ -156,7 +153,6 @@ func TestPurgeInterrupted(t *testing.T) {
 
 // TestEraseRuns deletes all runs of one account, open and recent ones too, and none of another.
 func TestEraseRuns(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	erased := s.credential.AccountID
 	s.past(t, 60, 2*time.Hour, true)

@@ -22,7 +22,6 @@ func (s *site) meter(quota, maxUnfinished *int64) {
 // TestQuotaIsExact fills a quota from two processes at once, with runs of 1 to 3 jobs: no job too many is created, and
 // no run that fits is refused.
 func TestQuotaIsExact(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	const quota = 50
 	s.meter(new(int64(quota)), nil)
@@ -55,7 +54,6 @@ func TestQuotaIsExact(t *testing.T) {
 
 // TestQuotaAndReplay: a run that does not fit writes nothing and leaves its key free; a replay is never refused.
 func TestQuotaAndReplay(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.meter(new(int64(6)), nil)
 	r := s.process(t, "")
@@ -84,7 +82,6 @@ func TestQuotaAndReplay(t *testing.T) {
 // TestUnfinishedJobs: the bound of unfinished jobs holds for runs of any size. The finished jobs of a run that is still
 // running make room, and so does a run that ends.
 func TestUnfinishedJobs(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.meter(nil, new(int64(6000)))
 	r := s.process(t, "")
@@ -134,9 +131,7 @@ func TestDefaultBound(t *testing.T) {
 	t.Parallel()
 	for name, jobs := range map[string]int64{"small": 1, "large": 5_100} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			r := s.process(t, "")
+			s, r := newProcess(t)
 			next := 0
 			request := func() *runs.CreateRequest {
 				next++
@@ -154,9 +149,7 @@ func TestDefaultBound(t *testing.T) {
 
 // TestDefaultBoundBurst: large runs that are sent at once do not pass the default bound together.
 func TestDefaultBoundBurst(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	r := s.process(t, "")
+	s, r := newProcess(t)
 	create(t, r, s.request("first", 1, 1, 1))
 	s.exec(t, `UPDATE account_months SET jobs_ordered = $1`, runs.DefaultMaxUnfinishedJobs-16_000)
 	create(t, r, s.request("second", 1, 1, 1))
@@ -180,7 +173,6 @@ func TestLockedMonth(t *testing.T) {
 	t.Parallel()
 	for name, quota := range map[string]*int64{"with quotas": new(int64(10)), "without quotas": nil} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			s := newSite(t)
 			s.meter(quota, nil)
 			storetest.SetLockTimeout(t, s.pool, "2s")
@@ -204,7 +196,6 @@ func TestLockedMonth(t *testing.T) {
 
 // TestQuotaAndDuplicates: concurrent requests with one key use the quota once, whatever their sizes are.
 func TestQuotaAndDuplicates(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	const quota = 45
 	s.meter(new(int64(quota)), nil)
@@ -252,7 +243,6 @@ func TestLargeRunsWithQuota(t *testing.T) {
 // TestQuotaOfEachMonth: what was ordered before the month began, at midnight UTC, leaves the quota of the month
 // untouched.
 func TestQuotaOfEachMonth(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.meter(new(int64(6)), nil)
 	r := s.process(t, "&timezone=America%2FNew_York")
@@ -269,7 +259,6 @@ func TestQuotaOfEachMonth(t *testing.T) {
 // TestUsageOfMonths: a running run belongs to the month of its creation to the microsecond, whatever the time zone of
 // the session is.
 func TestUsageOfMonths(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	r := s.process(t, "&timezone=America%2FNew_York")
 	for i, created := range []string{"2026-01-31 23:59:59.999999Z", "2026-02-01Z", "2026-02-28 23:59:59.999999Z", "2026-03-01Z",

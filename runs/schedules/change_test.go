@@ -14,7 +14,6 @@ import (
 
 // TestScheduleNamesAndNumberAreBounded: names are unique and an account has at most 100 schedules, also if they are created at once.
 func TestScheduleNamesAndNumberAreBounded(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	var mu sync.Mutex
 	made, exists, tooMany := 0, 0, 0
@@ -47,7 +46,6 @@ func TestScheduleNamesAndNumberAreBounded(t *testing.T) {
 
 // TestOnlyDueTimesMoveTheNext: a change of the due times sets the next one, and no other change does.
 func TestOnlyDueTimesMoveTheNext(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	c := change("weekly", schedules.Weekly)
 	c.Weekday = &schedules.Word{Value: new("monday")}
@@ -107,7 +105,6 @@ func isExists(err error) bool {
 
 // TestChangeAtDueTime: a change and a due time at the same moment happen in one of the two orders.
 func TestChangeAtDueTime(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	process := s.scheduler(t, s.pool)
 	for n := range 24 {
@@ -153,7 +150,6 @@ func TestChangeAtDueTime(t *testing.T) {
 
 // TestClockSteps: a clock of the database that was ahead creates one run, and the same hours again create none.
 func TestClockSteps(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	advance := s.withClock(t)
 	process := s.scheduler(t, s.pool)
@@ -179,7 +175,6 @@ func TestClockSteps(t *testing.T) {
 // TestLargeAccountDelaysNoOther: of schedules that are due at once, those of other accounts do not wait for an account that has many with
 // large runs.
 func TestLargeAccountDelaysNoOther(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	accounts, each, larges := 10, 3, 12
 	if storetest.Long() {
@@ -214,7 +209,6 @@ WHERE account_id = $1 AND created_at < (SELECT max(created_at) FROM schedule_occ
 
 // TestPurgeKeepsTheLatestOccurrences: old occurrences are deleted, but not the latest ones.
 func TestPurgeKeepsTheLatestOccurrences(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	made := s.create(t, change("old", schedules.Daily))
 	s.past(t, 500, 505, "1 day", 2)

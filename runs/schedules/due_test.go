@@ -35,7 +35,6 @@ func outline(occurrences []schedules.Occurrence) string {
 
 // TestCarryOut: a due time creates a run once, however many processes look for it and however often.
 func TestCarryOut(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	made := s.create(t, change("hourly", schedules.Hourly))
 	if !made.NextAt.After(made.Now) || made.NextAt.Sub(made.Now) > time.Hour {
@@ -71,7 +70,6 @@ FROM idempotency_records i JOIN measurement_runs r ON r.id = i.run_id`).Scan(&jo
 
 // TestOneRunAfterDowntime: after any time without a process at most one run follows, and one row covers what was missed.
 func TestOneRunAfterDowntime(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	process := s.scheduler(t, s.pool)
 	for _, missed := range []int{1, 2, 23, 10_000} {
@@ -96,7 +94,6 @@ func TestOneRunAfterDowntime(t *testing.T) {
 
 // TestReasonsToSkip has the reasons to skip a due time, in their order.
 func TestReasonsToSkip(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	advance := s.withClock(t)
 	process := s.scheduler(t, s.pool)
@@ -168,7 +165,6 @@ func TestReasonsToSkip(t *testing.T) {
 
 // TestSuccessorOfTheCredentialActs: a schedule acts for the newest valid successor of its credential, and is paused if there is none.
 func TestSuccessorOfTheCredentialActs(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	for _, test := range []struct {
 		name   string

@@ -195,7 +195,6 @@ func (m *monitored) outlineAlerts(t *testing.T) string {
 
 // TestDropOpensOneAlert: a drop of all models opens one alert, which stays as it is while the drop lasts, and resolves.
 func TestDropOpensOneAlert(t *testing.T) {
-	t.Parallel()
 	m := newMonitored(t)
 	for range 4 {
 		m.run(t, mentions(4, 0))
@@ -231,7 +230,6 @@ func TestDropOpensOneAlert(t *testing.T) {
 
 // TestDisturbedRunIsNotCompared: a run of which many jobs failed opens one alert, is compared with nothing, and is in no baseline.
 func TestDisturbedRunIsNotCompared(t *testing.T) {
-	t.Parallel()
 	m := newMonitored(t)
 	m.run(t, mentions(4, 0))
 	m.run(t, func(n int) *visibility.Answer {
@@ -264,7 +262,6 @@ func TestChangeOfOneModel(t *testing.T) {
 		"no change":               {0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			m := newMonitored(t)
 			same := mentions(6, 0)
 			for range 4 {
@@ -283,7 +280,6 @@ func TestChangeOfOneModel(t *testing.T) {
 
 // TestAlertsOfEachBrand: brands that change at the same time have an alert each, which resolves by itself.
 func TestAlertsOfEachBrand(t *testing.T) {
-	t.Parallel()
 	m := newMonitored(t)
 	for range 4 {
 		m.run(t, byQuestion("Nothing."))
@@ -301,7 +297,6 @@ func TestAlertsOfEachBrand(t *testing.T) {
 
 // TestGapIsSuggestedOnce: gaps are suggested once, updated while they last, and done when they are gone.
 func TestGapIsSuggestedOnce(t *testing.T) {
-	t.Parallel()
 	m := newMonitored(t)
 	gaps := func(n int) *visibility.Answer {
 		switch n / 3 % 10 {
@@ -347,7 +342,6 @@ func TestGapIsSuggestedOnce(t *testing.T) {
 
 // TestEvaluationWaitsForRecount: a run waits for the recount of its answers.
 func TestEvaluationWaitsForRecount(t *testing.T) {
-	t.Parallel()
 	m := newMonitored(t)
 	m.run(t, mentions(4, 0))
 	m.finish(t, m.next(t), mentions(4, 0))
@@ -358,7 +352,6 @@ func TestEvaluationWaitsForRecount(t *testing.T) {
 
 // TestImportsAreRespected: what an operator imports over derived rows is respected, and at most one alert about the same is open.
 func TestImportsAreRespected(t *testing.T) {
-	t.Parallel()
 	m := newMonitored(t)
 	admin := &insights.Admin{Pool: m.pool, Actor: "ann", Events: derivedData{}, Record: webhooks.Record}
 	alert := func(a insights.Alert, status string) string {
@@ -439,7 +432,6 @@ func TestImportsAreRespected(t *testing.T) {
 
 // TestBaselineHasTheLatestRuns: disturbed, canceled and purged runs are in no baseline, which has the four latest others.
 func TestBaselineHasTheLatestRuns(t *testing.T) {
-	t.Parallel()
 	m := newMonitored(t)
 	m.run(t, mentions(1, 0)) // too old for the baseline
 	var last store.ID

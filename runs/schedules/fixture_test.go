@@ -54,9 +54,10 @@ type database struct {
 
 var databases storetest.Kept[*database]
 
-// newDatabase returns a database without rows that no other test uses. A test may change rows only.
+// newDatabase returns a database without rows that no other test uses. A test may change rows only. It runs beside others.
 func newDatabase(t *testing.T) (d *database) {
 	t.Helper()
+	t.Parallel()
 	create := func(t testing.TB) *database { return &database{pool: storetest.Hot(t)} }
 	return databases.Take(t, create, func(d *database) error {
 		if d.clock != nil {

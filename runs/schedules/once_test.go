@@ -31,7 +31,6 @@ func (m *monitored) drop(t *testing.T) (run store.ID) {
 // TestEvaluatedOnce: a run is evaluated once, by any number of processes, also if the transaction of one is rolled back
 // at its end.
 func TestEvaluatedOnce(t *testing.T) {
-	t.Parallel()
 	m := newMonitored(t)
 	m.drop(t)
 	failing := config(m.pool)
@@ -66,7 +65,6 @@ func TestEvaluatedOnce(t *testing.T) {
 // TestEvaluationLocks: while two evaluations wait, settlements of the run's account and due times do not. What they have
 // read has changed when they go on: one reads again and evaluates the run, and the other finds that this is done.
 func TestEvaluationLocks(t *testing.T) {
-	t.Parallel()
 	m := newMonitored(t)
 	run := m.drop(t)
 	other := m.create(t, change("other", schedules.Daily))
@@ -105,7 +103,6 @@ func TestEvaluationLocks(t *testing.T) {
 
 // TestDeletedRuns: a purge detaches the runs of occurrences, and an erasure deletes the schedules first.
 func TestDeletedRuns(t *testing.T) {
-	t.Parallel()
 	m := newMonitored(t)
 	m.drop(t)
 	must(t, m.process.Evaluate(t.Context()))
