@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,32 +16,28 @@ import (
 // TestScheduleNamesAndNumberAreBounded: names are unique and an account has at most 100 schedules, also if they are created at once.
 func TestScheduleNamesAndNumberAreBounded(t *testing.T) {
 	s := newSite(t)
-	var mu sync.Mutex
-	made, exists, tooMany := 0, 0, 0
+	var made, exists, tooMany atomic.Int64
 	var group sync.WaitGroup
 	for worker := range 2 {
 		group.Go(func() {
 			for n := range 110 {
 				_, err := s.schedules.Create(t.Context(), s.account, s.credential, change(fmt.Sprint((n+worker)%110), schedules.Daily))
-				_, conflict := errors.AsType[*schedules.ExistsError](err)
-				mu.Lock()
 				switch {
 				case err == nil:
-					made++
-				case conflict:
-					exists++
+					made.Add(1)
+				case isExists(err):
+					exists.Add(1)
 				case errors.Is(err, schedules.ErrTooMany):
-					tooMany++
+					tooMany.Add(1)
 				default:
 					t.Error(err)
 				}
-				mu.Unlock()
 			}
 		})
 	}
 	group.Wait()
-	if made != schedules.MaxSchedules || exists+tooMany != 2*110-made || tooMany == 0 {
-		t.Errorf("%d created, %d exist, %d too many", made, exists, tooMany)
+	if n := made.Load(); n != schedules.MaxSchedules || exists.Load()+tooMany.Load() != 2*110-n || tooMany.Load() == 0 {
+		t.Errorf("%d created, %d exist, %d too many", n, exists.Load(), tooMany.Load())
 	}
 }
 
@@ -110,28 +107,24 @@ func TestChangeAtDueTime(t *testing.T) {
 	for n := range 24 {
 		made := s.create(t, change(fmt.Sprint("due ", n), schedules.Daily))
 		s.due(t, made.ID, made.NextAt.AddDate(0, 0, -1))
+		kind := []string{"pause", "delete", "patch"}[n%3]
 		var group sync.WaitGroup
 		group.Go(func() {
 			if err := process.CarryOut(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
-		kind := []string{"pause", "delete", "patch"}[n%3]
-		group.Go(func() {
-			var err error
-			switch kind {
-			case "pause":
-				_, err = s.schedules.Update(t.Context(), s.account, made.ID, s.credential, schedules.Change{Status: new(schedules.Paused)})
-			case "delete":
-				err = s.schedules.Delete(t.Context(), s.account, made.ID)
-			case "patch":
-				_, err = s.schedules.Update(t.Context(), s.account, made.ID, s.credential, schedules.Change{Cadence: new(schedules.Hourly)})
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		})
+		var err error
+		switch kind {
+		case "pause":
+			_, err = s.schedules.Update(t.Context(), s.account, made.ID, s.credential, schedules.Change{Status: new(schedules.Paused)})
+		case "delete":
+			err = s.schedules.Delete(t.Context(), s.account, made.ID)
+		case "patch":
+			_, err = s.schedules.Update(t.Context(), s.account, made.ID, s.credential, schedules.Change{Cadence: new(schedules.Hourly)})
+		}
 		group.Wait()
+		must(t, err)
 		must(t, process.CarryOut(t.Context())) // the change may have held the row
 		if kind == "delete" {
 			continue
