@@ -106,10 +106,10 @@ func newLimiter(t testing.TB, c limits.Config) *limits.Limiter {
 	return limits.New(c)
 }
 
-// outcomes has the outcomes of requests, by key and window.
+// outcomes has, by key and window, how many requests remained as admitted ones were told, and -1 for each refused one.
 type outcomes struct {
 	mu  sync.Mutex
-	all map[keyWindow]*tally
+	all map[keyWindow][]int
 }
 
 type keyWindow struct {
@@ -117,41 +117,29 @@ type keyWindow struct {
 	end int64
 }
 
-type tally struct {
-	remaining []int // as admitted requests were told
-	refused   int
-}
-
 func (o *outcomes) add(key int, a *limits.Admission) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.all == nil {
-		o.all = make(map[keyWindow]*tally)
+		o.all = make(map[keyWindow][]int)
 	}
-	w := keyWindow{key, a.Window.End.Unix()}
-	if o.all[w] == nil {
-		o.all[w] = &tally{}
-	}
+	w, remaining := keyWindow{key, a.Window.End.Unix()}, -1
 	if a.Admitted {
-		o.all[w].remaining = append(o.all[w].remaining, a.Window.Remaining)
-	} else {
-		o.all[w].refused++
+		remaining = a.Window.Remaining
 	}
+	o.all[w] = append(o.all[w], remaining)
 }
 
 // wantExact fails the test unless each window admitted at most the limit, refused requests only beyond it, and told each
 // admitted request another number of those that remain. Requests may fall into two minutes.
 func (o *outcomes) wantExact(t *testing.T, limit int) {
 	t.Helper()
-	for w, of := range o.all {
-		admitted := len(of.remaining)
-		if admitted > limit || of.refused > 0 && admitted < limit {
-			t.Errorf("key %d admitted %d and refused %d of a limit of %d until %d", w.key, admitted, of.refused, limit, w.end)
-		}
-		slices.Sort(of.remaining)
-		for i, remaining := range of.remaining {
-			if want := limit - admitted + i; remaining != want {
-				t.Errorf("key %d: %d remained until %d, want %d", w.key, remaining, w.end, want)
+	for w, got := range o.all {
+		slices.Sort(got)
+		slices.Reverse(got)
+		for i, remaining := range got {
+			if want := max(limit-1-i, -1); remaining != want {
+				t.Errorf("key %d, the window until %d: %d remained after %d of %d requests, want %d", w.key, w.end, remaining, i+1, len(got), want)
 			}
 		}
 	}

@@ -14,12 +14,12 @@ func TestDecoderEqualsPgx(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)
 	const values = `
-SELECT id, gen, gen, status, 'grounded', 'AIVM-1.0', models, questions, 20::smallint, 'it-IT', 'IT', 'it', 2147483647, 1, 2, 3, 0,
+SELECT id, md5(id::text)::uuid, md5(status)::uuid, status, 'grounded', 'AIVM-1.0', models, questions, 20::smallint, 'it-IT', 'IT', 'it', 2147483647, 1, 2, 3, 0,
   '1969-12-31T23:59:59.999999Z'::timestamptz, started, finished
 FROM (VALUES
   ('00000000-0000-7000-8000-0000000000ff'::uuid, 'queued', '{}'::text[], '{a}'::text[], NULL::timestamptz, NULL::timestamptz),
   ('ffffffff-ffff-ffff-ffff-ffffffffffff', 'é "', '{"",",","{}","NULL"}', ARRAY['é', repeat('x', 10000)], '2026-11-21T20:00:00.000001Z', '9999-12-31T00:00Z')
-) AS v (id, status, models, questions, started, finished), gen_random_uuid() gen ORDER BY id`
+) AS v (id, status, models, questions, started, finished) ORDER BY id`
 	read := func(row pgx.RowToFunc[Run], mode pgx.QueryExecMode) []Run {
 		t.Helper()
 		rows, err := pool.Query(t.Context(), `SELECT * FROM (`+values+`) r`, mode)
@@ -32,10 +32,6 @@ FROM (VALUES
 		found, err := pgx.CollectRows(rows, row)
 		if err != nil {
 			t.Fatal(err)
-		}
-		for i := range found { // differ between queries
-			clear(found[i].AccountID[:])
-			clear(found[i].CredentialID[:])
 		}
 		return found
 	}
