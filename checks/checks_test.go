@@ -27,8 +27,11 @@ func TestStandard(t *testing.T) {
 		if slices.Contains(fixed, c.Name) {
 			got = append(got, c.Name)
 		}
-		if !regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`).MatchString(c.Name) || names[c.Name] || !strings.HasSuffix(c.Doc, ".") || c.Run == nil {
-			t.Errorf("the name %q is not unique or not lower_case, the Doc %q is not a sentence, or Run is not set", c.Name, c.Doc)
+		if !regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`).MatchString(c.Name) || names[c.Name] {
+			t.Errorf("the name %q is not unique or not lower_case", c.Name)
+		}
+		if !strings.HasSuffix(c.Doc, ".") || c.Run == nil {
+			t.Errorf("check %s: Doc must be a sentence and Run must be set", c.Name)
 		}
 		names[c.Name] = true
 	}

@@ -20,10 +20,11 @@ func TestGroundedSearch(t *testing.T) {
 	const unmet = "provider acme is not ready; unmet: "
 	checkTable(t, checks.GroundedSearch, []row{
 		{"all dependencies met", models("grounded", "everywhere", "italy"), nil},
-		{"both faults of one model", models("grounded", "offline and pending"), []runs.Fault{unsupported(0), unavailable(0, unmet+"secret")}},
+		{"both faults of one model", models("grounded", "offline and pending"),
+			[]runs.Fault{unsupported(0), unavailable(0, unmet+"secret")}},
 		{"faults of several models, with the names of dependencies", models("grounded", "pending", "everywhere", "offline"),
 			[]runs.Fault{unavailable(0, unmet+"contract, legal_approval"), unsupported(2)}},
-		{"another measurement type needs a ready provider, but no grounded search", models("plain", "offline", "pending", "offline and pending"),
+		{"another measurement type needs only a ready provider", models("plain", "offline", "pending", "offline and pending"),
 			[]runs.Fault{notReady(1, unmet+"contract, legal_approval"), notReady(2, unmet+"secret")}},
 		{"unknown models are left to model_support", models("grounded", "none"), nil},
 	})

@@ -31,16 +31,18 @@ func TestModelSupport(t *testing.T) {
 		{"supported models and questions", ids([]string{"everywhere", "italy"}, []string{"shared", "ours"}), nil},
 		{"a region does not cover its language", where("IT", "it", "italy", "rome"),
 			[]runs.Fault{unsupported(1, "the model does not cover the language it")}},
-		{"another country", where("SM", "it-IT", "italy", "rome"), []runs.Fault{unsupported(1, "the model does not cover the country SM")}},
+		{"another country", where("SM", "it-IT", "italy", "rome"),
+			[]runs.Fault{unsupported(1, "the model does not cover the country SM")}},
 		{"an empty list covers nothing", models("nowhere"),
 			[]runs.Fault{unsupported(0, "the model does not cover the country IT, and does not cover the language it")}},
 		{"inactive models", models("old", "off"),
 			[]runs.Fault{unsupported(0, "the model is deprecated"), unsupported(1, "the model is disabled")}},
-		{"another measurement type", models("plain"), []runs.Fault{unsupported(0, "the model does not cover the measurement type grounded")}},
+		{"another measurement type", models("plain"),
+			[]runs.Fault{unsupported(0, "the model does not cover the measurement type grounded")}},
 		{"everything that a model does not cover", func(p *checks.Proposal) {
 			p.MeasurementType, p.Country, p.Language, p.ModelIDs = "none", "DE", "de", []string{"italy"}
-		}, []runs.Fault{unsupported(0, "the model does not cover the measurement type none, and does not cover the country DE, "+
-			"and does not cover the language de")}},
+		}, []runs.Fault{unsupported(0, "the model does not cover the measurement type none, "+
+			"and does not cover the country DE, and does not cover the language de")}},
 		{"unknown models", models("Everywhere", "everywhere", "", "none"), []runs.Fault{unknown(0), unknown(2), unknown(3)}},
 		{"unknown questions", questions("shared", "Shared", ""), []runs.Fault{noQuestion(1), noQuestion(2)}},
 		{"another account's questions", questions("theirs", "their archived", "ours"), []runs.Fault{noQuestion(0), noQuestion(1)}},

@@ -82,7 +82,8 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 	version := func() (version string) {
 		t.Helper()
 		must(t, c.pool.QueryRow(t.Context(), `
-			SELECT string_agg(xmin::text, ' ' ORDER BY window_start) FROM api_rate_limit_buckets WHERE credential_id = $1`, k.id).Scan(&version))
+			SELECT string_agg(xmin::text, ' ' ORDER BY window_start) FROM api_rate_limit_buckets
+			WHERE credential_id = $1`, k.id).Scan(&version))
 		return version
 	}
 	refusedUnwritten := func() {

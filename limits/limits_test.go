@@ -139,7 +139,8 @@ func (o *outcomes) wantExact(t *testing.T, limit int) {
 		slices.Reverse(got)
 		for i, remaining := range got {
 			if want := max(limit-1-i, -1); remaining != want {
-				t.Errorf("key %d, the window until %d: %d remained after %d of %d requests, want %d", w.key, w.end, remaining, i+1, len(got), want)
+				t.Errorf("key %d, the window until %d: %d remained after %d of %d requests, want %d",
+					w.key, w.end, remaining, i+1, len(got), want)
 			}
 		}
 	}

@@ -27,7 +27,8 @@ func TestCancelTime(t *testing.T) {
 	storetest.UntilWaiting(t, s.pool, "transactionid")
 	var now time.Time
 	must(t, tx.QueryRow(t.Context(), `SELECT clock_timestamp()`).Scan(&now))
-	must(t, ignore(tx.Exec(t.Context(), `UPDATE measurement_runs SET status = 'running', started_at = $2 WHERE id = $1`, made.RunID, now)))
+	must(t, ignore(tx.Exec(t.Context(), `UPDATE measurement_runs SET status = 'running', started_at = $2 WHERE id = $1`,
+		made.RunID, now)))
 	must(t, tx.Commit(t.Context()))
 	must(t, <-done)
 	if run.FinishedAt.Before(*run.StartedAt) {
@@ -77,5 +78,6 @@ func TestCancelEndsARun(t *testing.T) {
 	equal(t, []store.ID{queued, running}, finished, "runs reported as finished")
 	month, err := r.MonthOf(t.Context(), account, nil)
 	must(t, err)
-	equal(t, runs.MonthlyUsage{AccountID: account, Month: month.Month, Runs: 3, Jobs: 13, Completed: 2, Failed: 1, Canceled: 10}, month, "the month")
+	want := runs.MonthlyUsage{AccountID: account, Month: month.Month, Runs: 3, Jobs: 13, Completed: 2, Failed: 1, Canceled: 10}
+	equal(t, want, month, "the month")
 }

@@ -81,7 +81,8 @@ func TestKeyReused(t *testing.T) {
 
 	route, method := s.request("key", 2, 2, 1), s.request("key", 2, 2, 1)
 	route.Operation.Route, method.Operation.Method = "/v1/other", "PUT"
-	for _, q := range []*runs.CreateRequest{s.request("Key", 2, 2, 1), requestOf(s.customer(t), "key", 2, 2, 1), route, method} {
+	spelled, foreign := s.request("Key", 2, 2, 1), requestOf(s.customer(t), "key", 2, 2, 1)
+	for _, q := range []*runs.CreateRequest{spelled, foreign, route, method} {
 		create(t, r, q)
 	}
 	s.wantRuns(t, 5)

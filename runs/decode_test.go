@@ -14,8 +14,8 @@ func TestDecoderEqualsPgx(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)
 	const values = `
-SELECT id, md5(id::text)::uuid, md5(status)::uuid, status, 'grounded', 'AIVM-1.0', models, questions, 20::smallint, 'it-IT', 'IT', 'it', 2147483647, 1, 2, 3, 0,
-  '1969-12-31T23:59:59.999999Z'::timestamptz, started, finished
+SELECT id, md5(id::text)::uuid, md5(status)::uuid, status, 'grounded', 'AIVM-1.0', models, questions, 20::smallint,
+  'it-IT', 'IT', 'it', 2147483647, 1, 2, 3, 0, '1969-12-31T23:59:59.999999Z'::timestamptz, started, finished
 FROM (VALUES
   ('00000000-0000-7000-8000-0000000000ff'::uuid, 'queued', '{}'::text[], '{a}'::text[], NULL::timestamptz, NULL::timestamptz),
   ('ffffffff-ffff-ffff-ffff-ffffffffffff', 'é "', '{"",",","{}","NULL"}', ARRAY['é', repeat('x', 10000)], '2026-11-21T20:00:00.000001Z', '9999-12-31T00:00Z')

@@ -134,7 +134,8 @@ func requestOf(c *auth.Credential, key string, models, questions int, repetition
 	}
 	return &runs.CreateRequest{
 		Proposal: &runs.Proposal{
-			Orderer: runs.OrdererOf(c), ModelIDs: list("model", models), QuestionIDs: list("question", questions), Repetitions: repetitions,
+			Orderer:  runs.OrdererOf(c),
+			ModelIDs: list("model", models), QuestionIDs: list("question", questions), Repetitions: repetitions,
 			MeasurementType: "grounded", Locale: "it-IT", Country: "IT", Language: "it",
 		},
 		Operation: idempotency.Operation{Method: "POST", Route: "/v1/runs"}, Key: key,
@@ -241,7 +242,8 @@ func atOnce(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// whileWaiting looks while f waits for a row that a transaction has locked, and rolls that back. It returns the error of f.
+// whileWaiting looks while f waits for a row that a transaction has locked, and rolls that back. It returns the error
+// of f.
 func (s *site) whileWaiting(t *testing.T, locked pgx.Tx, f func() error, look func()) error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -289,7 +291,8 @@ func (s *site) hold(t *testing.T, gate string) (release func()) {
 	t.Helper()
 	var held []pgx.Tx
 	for _, holder := range s.holders {
-		held = append(held, begin(t, holder, `SELECT pg_advisory_xact_lock(hashtext($1))`, s.credential.AccountID.UUID()+gate))
+		tx := begin(t, holder, `SELECT pg_advisory_xact_lock(hashtext($1))`, s.credential.AccountID.UUID()+gate)
+		held = append(held, tx)
 	}
 	return func() {
 		for _, tx := range held {

@@ -28,8 +28,8 @@ func (s *site) past(t *testing.T, n int, age time.Duration, final bool) {
 	}
 	must(t, newRuns(runs.Config{Pool: s.pool}).WriteTogether(t.Context(), requests, false))
 	if final {
-		s.exec(t, `UPDATE measurement_runs SET status = 'partial', jobs_completed = 3, jobs_failed = 1, started_at = $1, finished_at = $1
-			WHERE created_at > now() - interval '10 min'`, time.Now().Add(-age))
+		s.exec(t, `UPDATE measurement_runs SET status = 'partial', jobs_completed = 3, jobs_failed = 1,
+			started_at = $1, finished_at = $1 WHERE created_at > now() - interval '10 min'`, time.Now().Add(-age))
 	}
 	s.exec(t, `INSERT INTO alerts (account_id, id, type, severity, status, title, message, direction, run_id, detected_at)
 		SELECT account_id, id, 'run_failed', 'low', 'open', 'a', 'a', 'none', id, created_at FROM measurement_runs
@@ -45,8 +45,8 @@ func (s *site) backdate(t *testing.T, to time.Time) {
 	}
 	s.exec(t, `DELETE FROM account_months`)
 	s.exec(t, `INSERT INTO account_months (account_id, month, runs, jobs_ordered, jobs_completed, jobs_failed)
-		SELECT account_id, date_trunc('month', created_at, 'UTC'), count(*), sum(total_jobs), sum(jobs_completed), sum(jobs_failed)
-		FROM measurement_runs GROUP BY 1, 2`)
+		SELECT account_id, date_trunc('month', created_at, 'UTC'), count(*), sum(total_jobs), sum(jobs_completed),
+			sum(jobs_failed) FROM measurement_runs GROUP BY 1, 2`)
 }
 
 func (s *site) purger() *runs.Purger {
@@ -63,7 +63,8 @@ SELECT (SELECT count(*) FROM measurement_runs WHERE account_id = $1), (SELECT co
   (SELECT count(*) FROM measurement_run_models WHERE account_id = $1), (SELECT count(*) FROM usage_records WHERE account_id = $1),
   (SELECT count(*) FROM idempotency_records WHERE account_id = $1),
   (SELECT count(*) FROM alerts WHERE account_id = $1), (SELECT count(run_id) FROM alerts WHERE account_id = $1),
-  (SELECT sum(runs) FROM account_months WHERE account_id = $1), (SELECT sum(jobs_ordered) FROM account_months WHERE account_id = $1)`, account)
+  (SELECT sum(runs) FROM account_months WHERE account_id = $1),
+  (SELECT sum(jobs_ordered) FROM account_months WHERE account_id = $1)`, account)
 	must(t, err)
 	n, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[rowCounts])
 	must(t, err)
@@ -105,13 +106,15 @@ func TestPurgeOfLargeRuns(t *testing.T) {
 	s.past(t, 5, 90*day, true)
 	s.exec(t, `
 UPDATE measurement_runs r SET repetitions = k.jobs / 2, total_jobs = k.jobs, jobs_completed = k.jobs - 1
-FROM (SELECT id, (ARRAY[10000, 10000, 2, 30000, 20000])[row_number() OVER (ORDER BY created_at, id)] AS jobs FROM measurement_runs) k
+FROM (SELECT id, (ARRAY[10000, 10000, 2, 30000, 20000])[row_number() OVER (ORDER BY created_at, id)] AS jobs
+  FROM measurement_runs) k
 WHERE r.id = k.id`)
 	var steps []runs.Purged
 	p := s.purger()
 	p.Progress = func(total runs.Purged) { steps = append(steps, total) }
 	must(t, ignore(p.FinishedBefore(t.Context(), time.Now().Add(-30*day), day)))
-	equal(t, []runs.Purged{{Runs: 2, Jobs: 20_000}, {Runs: 3, Jobs: 20_002}, {Runs: 4, Jobs: 50_002}, {Runs: 5, Jobs: 70_002}}, steps, "totals")
+	want := []runs.Purged{{Runs: 2, Jobs: 20_000}, {Runs: 3, Jobs: 20_002}, {Runs: 4, Jobs: 50_002}, {Runs: 5, Jobs: 70_002}}
+	equal(t, want, steps, "totals after each step")
 }
 
 // TestPurgeInterrupted ends a purge between two steps and in the middle of a step. What is left is consistent, and the

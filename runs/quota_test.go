@@ -76,7 +76,8 @@ func TestQuotaAndReplay(t *testing.T) {
 	refuses(t, r, s.request("fourth", 1, 2, 1), 1, false)
 	s.wantRuns(t, 3)
 	n := r.Stats()
-	equal(t, []uint64{3, 8, 2, 5, 1, 0}, []uint64{n.Created, n.Jobs, n.Replayed, n.Refused, n.Conflicts, n.Failed}, "counts")
+	got := []uint64{n.Created, n.Jobs, n.Replayed, n.Refused, n.Conflicts, n.Failed}
+	equal(t, []uint64{3, 8, 2, 5, 1, 0}, got, "requests created, their jobs, and requests replayed, refused, in conflict and failed")
 }
 
 // TestUnfinishedJobs: the bound of unfinished jobs holds for runs of any size. The finished jobs of a run that is still
@@ -87,7 +88,8 @@ func TestUnfinishedJobs(t *testing.T) {
 	r := s.process(t, "")
 	large := create(t, r, s.request("large", 10, 60, 10)).RunID
 	refuses(t, r, s.request("small", 1, 1, 1), 0, true)
-	s.exec(t, `UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_completed = 6, jobs_failed = 3 WHERE id = $1`, large)
+	s.exec(t, `UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_completed = 6, jobs_failed = 3
+		WHERE id = $1`, large)
 	refuses(t, r, s.request("ten", 1, 10, 1), 9, true)
 	create(t, r, s.request("nine", 1, 9, 1))
 	// Two runs that fit together only if finished jobs do not count.
@@ -261,15 +263,15 @@ func TestQuotaOfEachMonth(t *testing.T) {
 func TestUsageOfMonths(t *testing.T) {
 	s := newSite(t)
 	r := s.process(t, "&timezone=America%2FNew_York")
-	for i, created := range []string{"2026-01-31 23:59:59.999999Z", "2026-02-01Z", "2026-02-28 23:59:59.999999Z", "2026-03-01Z",
-		"2026-03-31 23:59:59.999999Z", "2026-04-01Z"} {
+	for i, created := range []string{"2026-01-31 23:59:59.999999Z", "2026-02-01Z", "2026-02-28 23:59:59.999999Z",
+		"2026-03-01Z", "2026-03-31 23:59:59.999999Z", "2026-04-01Z"} {
 		run := create(t, r, s.request(created, 1, 1, 10))
-		s.exec(t, `UPDATE measurement_runs SET created_at = $2, started_at = $2, status = 'running', jobs_completed = $3 WHERE id = $1`,
-			run.RunID, created, i+1)
+		s.exec(t, `UPDATE measurement_runs SET created_at = $2, started_at = $2, status = 'running', jobs_completed = $3
+			WHERE id = $1`, run.RunID, created, i+1)
 	}
 	final := create(t, r, s.request("final", 1, 1, 10)) // counted by account_months
-	s.exec(t, `UPDATE measurement_runs SET created_at = $2, started_at = $2, finished_at = $2, status = 'completed', jobs_completed = 10
-		WHERE id = $1`, final.RunID, "2026-01-15Z")
+	s.exec(t, `UPDATE measurement_runs SET created_at = $2, started_at = $2, finished_at = $2, status = 'completed',
+		jobs_completed = 10 WHERE id = $1`, final.RunID, "2026-01-15Z")
 	var got []int64
 	for _, month := range []time.Month{time.January, time.February, time.March, time.April} {
 		u, err := r.MonthOf(t.Context(), s.credential.AccountID, new(time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC)))

@@ -35,7 +35,8 @@ func TestGetInBatches(t *testing.T) {
 	} {
 		reads.Go(func() {
 			run, err := r.Get(t.Context(), test.account, test.id)
-			if !errors.Is(err, test.want) || err == nil && (run.ID != test.id || run.AccountID != test.account || run.TotalJobs != 6) {
+			another := run != nil && (run.ID != test.id || run.AccountID != test.account || run.TotalJobs != 6)
+			if !errors.Is(err, test.want) || another {
 				t.Errorf("read %d: got %+v, %v, want %v", i, run, err, test.want)
 			}
 		})

@@ -115,13 +115,14 @@ func TestChangeAtDueTime(t *testing.T) {
 			}
 		})
 		var err error
-		switch kind {
-		case "pause":
-			_, err = s.schedules.Update(t.Context(), s.account, made.ID, s.credential, schedules.Change{Status: new(schedules.Paused)})
-		case "delete":
+		if kind == "delete" {
 			err = s.schedules.Delete(t.Context(), s.account, made.ID)
-		case "patch":
-			_, err = s.schedules.Update(t.Context(), s.account, made.ID, s.credential, schedules.Change{Cadence: new(schedules.Hourly)})
+		} else {
+			c := schedules.Change{Status: new(schedules.Paused)}
+			if kind == "patch" {
+				c = schedules.Change{Cadence: new(schedules.Hourly)}
+			}
+			_, err = s.schedules.Update(t.Context(), s.account, made.ID, s.credential, c)
 		}
 		group.Wait()
 		must(t, err)

@@ -106,7 +106,8 @@ func TestReasonsToSkip(t *testing.T) {
 	}
 	skips := func(code, detail string) {
 		t.Helper()
-		if o := carry(); o.Code == nil || *o.Code != code || !strings.Contains(*o.Detail, detail) || strings.Contains(*o.Detail, "question_ids/5") {
+		o := carry()
+		if o.Code == nil || *o.Code != code || !strings.Contains(*o.Detail, detail) || strings.Contains(*o.Detail, "question_ids/5") {
 			t.Errorf("got %+v, want code %s, detail %s, and no more than five faults", o, code, detail)
 		}
 	}

@@ -325,7 +325,8 @@ func TestGapIsSuggestedOnce(t *testing.T) {
 	}
 	equal(t, want, found, "the gaps")
 	second := m.run(t, gaps)
-	if again := m.recommendations(t); len(again) != 2 || again[0].ID != found[0].ID || *again[0].RunID != *second.RunID || !again[0].UpdatedAt.After(found[0].UpdatedAt) {
+	again := m.recommendations(t)
+	if len(again) != 2 || again[0].ID != found[0].ID || *again[0].RunID != *second.RunID || !again[0].UpdatedAt.After(found[0].UpdatedAt) {
 		t.Errorf("after another run: %+v", again)
 	}
 	m.run(t, mentions(3, 0))

@@ -54,7 +54,8 @@ type database struct {
 
 var databases storetest.Kept[*database]
 
-// newDatabase returns a database without rows that no other test uses. A test may change rows only. It runs beside others.
+// newDatabase returns a database without rows that no other test uses. A test may change rows only. It runs beside
+// others.
 func newDatabase(t *testing.T) (d *database) {
 	t.Helper()
 	t.Parallel()
@@ -250,12 +251,16 @@ func (s *site) past(t *testing.T, first, last int, unit string, every int) {
 INSERT INTO schedule_occurrences (account_id, schedule_id, due_at, last_due_at, count, status, code, detail, created_at)
 SELECT account_id, id, at, at, 1, x.status, CASE x.status WHEN 'skipped' THEN 'overlap' END, CASE x.status WHEN 'skipped' THEN '' END, at
 FROM schedules, generate_series($1::integer, $2) n, LATERAL (
-  SELECT date_trunc('hour', now()) - n * $3::interval AS at, CASE WHEN n % $4 = 0 THEN 'skipped' ELSE 'created' END AS status) x`, first, last, unit, every)
+  SELECT date_trunc('hour', now()) - n * $3::interval AS at, CASE WHEN n % $4 = 0 THEN 'skipped' ELSE 'created' END AS status) x`,
+		first, last, unit, every)
 }
 
 // capabilities are of all packages whose tables schedules change.
-var capabilities = []schema.Capability{schema.Base, auth.Capability, idempotency.Capability, catalog.Capability, runs.Capability, jobs.Capability,
-	events.Capability, brands.Capability, visibility.Capability, insights.Capability, schedules.Capability, webhooks.Capability}
+var capabilities = []schema.Capability{
+	schema.Base, auth.Capability, idempotency.Capability, catalog.Capability, runs.Capability, jobs.Capability,
+	events.Capability, brands.Capability, visibility.Capability, insights.Capability, schedules.Capability,
+	webhooks.Capability,
+}
 
 // verify checks the invariants of the package and those of runs.
 func (s *site) verify(t *testing.T) {

@@ -78,11 +78,11 @@ func TestZonesThatAreNoneAreRefused(t *testing.T) {
 }
 
 // zones have each kind of change of clocks: of an hour, of half an hour, of a day, at midnight, and none.
-var zones = strings.Fields(`UTC Etc/GMT+5 Europe/Rome Europe/Dublin America/New_York America/Havana America/Santiago America/St_Johns
-	Australia/Lord_Howe Pacific/Apia Africa/Casablanca Africa/Cairo Antarctica/Troll Asia/Tehran Asia/Kathmandu Asia/Gaza`)
+var zones = strings.Fields(`UTC Etc/GMT+5 Europe/Rome Europe/Dublin America/New_York America/Havana
+	America/Santiago America/St_Johns Australia/Lord_Howe Pacific/Apia Africa/Casablanca Africa/Cairo Antarctica/Troll Asia/Tehran Asia/Kathmandu Asia/Gaza`)
 
-// TestDueTimesEqualASearchByMinute compares due times with those that a search through every minute finds: of random rules, after
-// random instants from 2000 to 2100. A count of due times is compared with a walk.
+// TestDueTimesEqualASearchByMinute compares due times with those that a search through every minute finds: of random
+// rules, after random instants from 2000 to 2100. A count of due times is compared with a walk.
 func TestDueTimesEqualASearchByMinute(t *testing.T) {
 	t.Parallel()
 	windows, each := 8, 25
