@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -47,21 +48,17 @@ func TestConcurrentWork(t *testing.T) {
 		settlements = append(settlements, completed(j, of.stored))
 	}
 	// The random numbers of goroutines are their own.
-	texts := rand.New(rand.NewPCG(w.r.Uint64(), 0))
+	random := rand.New(rand.NewPCG(w.r.Uint64(), 0))
 
 	var settling, working, reading sync.WaitGroup
-	settled, worked := make(chan struct{}), make(chan struct{})
-	until := func(done chan struct{}, do func() error) func() {
+	var settled, worked atomic.Bool
+	until := func(done *atomic.Bool, do func() error) func() {
 		return func() {
-			for {
+			for last := false; !last; {
+				last = done.Load()
 				if err := do(); err != nil {
 					t.Error(err)
 					return
-				}
-				select {
-				case <-done:
-					return
-				default:
 				}
 			}
 		}
@@ -75,8 +72,8 @@ func TestConcurrentWork(t *testing.T) {
 	})
 	settling.Go(func() {
 		for n := range changes {
-			b := w.active[texts.IntN(len(w.active))]
-			c := brands.Change{Aliases: []string{fmt.Sprint(b.Name, " ", n)}, Kind: new(pick(texts, brands.Kinds))}
+			b := w.active[random.IntN(len(w.active))]
+			c := brands.Change{Aliases: []string{fmt.Sprint(b.Name, " ", n)}, Kind: new(pick(random, brands.Kinds))}
 			if _, err := brands.Update(t.Context(), w.plain, w.account, b.ID, c); err != nil {
 				t.Error(err)
 			}
@@ -84,25 +81,78 @@ func TestConcurrentWork(t *testing.T) {
 	})
 	for range 2 {
 		c := newCounter(w.plain)
-		working.Go(until(settled, func() error { return recount(t, c) }))
-		working.Go(until(settled, func() error { return merge(t, c) }))
+		working.Go(until(&settled, func() error { return recount(t, c) }))
+		working.Go(until(&settled, func() error { return merge(t, c) }))
 	}
-	working.Go(until(settled, func() error { return w.purge(t) }))
-	reading.Go(until(worked, func() error { return w.snapshot(t) }))
+	working.Go(until(&settled, func() error { return w.purge(t) }))
+	reading.Go(until(&worked, func() error { return w.snapshot(t) }))
 	settling.Wait()
-	close(settled)
+	settled.Store(true)
 	working.Wait()
-	close(worked)
+	worked.Store(true)
 	reading.Wait()
 
 	must(t, recount(t, w.counter))
 	must(t, merge(t, w.counter))
-	w.checkSnapshot(t)
-	m := w.readMetrics(t, w.account, &visibility.Query{})
-	if m.Answers.Recounting > 0 || m.Answers.Pending > 0 || !m.Complete {
+	must(t, w.snapshot(t))
+	if m := w.readMetrics(t, &visibility.Query{}); !m.Answers.Complete() {
 		t.Errorf("in the end: %+v", m.Answers)
 	}
 	w.verify(t)
+}
+
+// onStatement is a tracer that calls do before each statement, or batch of statements, for which matches returns true.
+type onStatement struct {
+	matches func(sql string) bool
+	do      func(conn *pgx.Conn)
+}
+
+func (o onStatement) TraceQueryStart(ctx context.Context, conn *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	if o.matches(q.SQL) {
+		o.do(conn)
+	}
+	return ctx
+}
+
+func (o onStatement) TraceBatchStart(ctx context.Context, conn *pgx.Conn, b pgx.TraceBatchStartData) context.Context {
+	var all strings.Builder
+	for _, q := range b.Batch.QueuedQueries {
+		all.WriteString(q.SQL + ";")
+	}
+	return o.TraceQueryStart(ctx, conn, pgx.TraceQueryStartData{SQL: all.String()})
+}
+
+func (onStatement) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (onStatement) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+func (onStatement) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+// firstWith matches the first statement that contains a text.
+func firstWith(text string) func(sql string) bool {
+	var seen atomic.Bool
+	return func(sql string) bool { return strings.Contains(sql, text) && seen.CompareAndSwap(false, true) }
+}
+
+// holdRecount starts a recount of another process, and returns when it is about to execute a statement that matches, or
+// has ended. release lets it go on, and returns when it has ended.
+func (s *site) holdRecount(t *testing.T, matches func(sql string) bool) (isHeld bool, release func()) {
+	t.Helper()
+	held, resume, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	slow := newCounter(storetest.WithTracer(t, s.plain, onStatement{matches, func(*pgx.Conn) { close(held); <-resume }}))
+	go func() { done <- recount(t, slow) }()
+	release = func() {
+		t.Helper()
+		close(resume)
+		must(t, <-done)
+	}
+	select {
+	case <-held:
+		return true, release
+	case err := <-done:
+		done <- err
+		return false, release
+	}
 }
 
 // TestSettlementsDuringRecount: a recount that is held before its commit delays neither claims nor settlements of the
@@ -110,64 +160,33 @@ func TestConcurrentWork(t *testing.T) {
 func TestSettlementsDuringRecount(t *testing.T) {
 	t.Parallel()
 	s, run := newRunningSite(t, 6)
-	settle(t, s.dispatcher, completed(s.claim(t, 1)[0], &answers.Answer{Text: "Kovalt"}))
-	kovalt := s.createBrand(t, s.account, brands.Own, "Kovalt")
-	release := s.heldRecount(t)
-
-	q := &visibility.Query{Filter: visibility.Filter{Run: &run}}
-	check := func(want visibility.Answers) {
-		t.Helper()
-		if m := s.readMetrics(t, s.account, q); m.Answers != want || m.Complete {
-			t.Errorf("got %+v, complete: %t; want %+v", m.Answers, m.Complete, want)
-		}
-	}
-	check(visibility.Answers{Recounting: 1, Pending: 5})
+	s.answer(t, s.dispatcher, texts(1, "Kovalt")...)
+	kovalt := s.createBrand(t, brands.Own, "Kovalt")
+	_, release := s.holdRecount(t, firstWith("INSERT INTO visibility_facts"))
+	s.check(t, "a held recount", visibility.Answers{Recounting: 1, Pending: 5}, 0)
 	next := s.claim(t, 2)
 	settle(t, s.dispatcher, completed(next[0], &answers.Answer{Text: "Kovalt"}), failed(next[1]))
-	check(visibility.Answers{OK: 1, Failed: 1, Recounting: 1, Pending: 3})
-	s.changeBrand(t, s.account, kovalt.ID, brands.Change{Aliases: []string{"Ostrel"}})
-	check(visibility.Answers{Failed: 1, Recounting: 2, Pending: 3})
+	s.check(t, "settlements", visibility.Answers{OK: 1, Failed: 1, Recounting: 1, Pending: 3}, 1)
+	s.changeBrand(t, kovalt, alias("Ostrel"))
+	s.check(t, "a change", visibility.Answers{Failed: 1, Recounting: 2, Pending: 3}, 0)
 	must(t, recount(t, s.counter)) // what is not locked
-	check(visibility.Answers{OK: 1, Failed: 1, Recounting: 1, Pending: 3})
+	s.check(t, "another recount", visibility.Answers{OK: 1, Failed: 1, Recounting: 1, Pending: 3}, 1)
 	must(t, merge(t, s.counter))
-	must(t, release())
+	release()
 	must(t, recount(t, s.counter)) // the held one was of the revision before
-	check(visibility.Answers{OK: 2, Failed: 1, Pending: 3})
+	s.check(t, "in the end", visibility.Answers{OK: 2, Failed: 1, Pending: 3}, 2)
+	s.exec(t, `SELECT FROM cancel_run($1, $2)`, s.account, run)
+	s.check(t, "canceled", visibility.Answers{OK: 2, Failed: 1, Canceled: 3}, 2)
 	s.verify(t)
-}
-
-// heldRecount starts a recount of another process, and returns when it is about to write facts. release lets it go on,
-// and returns when it has ended.
-func (s *site) heldRecount(t *testing.T) (release func() error) {
-	t.Helper()
-	held, resume, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	hold := once("INSERT INTO visibility_facts", func() { close(held); <-resume })
-	slow := newCounter(storetest.WithTracer(t, s.plain, hold))
-	go func() { done <- recount(t, slow) }()
-	<-held
-	return func() error {
-		close(resume)
-		return <-done
-	}
-}
-
-const insertQuestion = `INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ('q1', 'Which?', 'it', 'IT', 't', '{}', 'active')`
-
-// newRunningSite returns a site with a run of some jobs.
-func newRunningSite(t *testing.T, repetitions int) (s *site, run store.ID) {
-	t.Helper()
-	s = newSite(t)
-	s.exec(t, insertQuestion)
-	return s, s.simpleRun(t, s.account, repetitions)
 }
 
 // TestLateSettlement: a settlement that has read the brands before a change, and commits after the recount of the
 // change has ended, is recounted.
 func TestLateSettlement(t *testing.T) {
 	t.Parallel()
-	s, run := newRunningSite(t, 6)
-	s.createBrand(t, s.account, brands.Own, "Kovalt")
-	counted, release := make(chan struct{}), make(chan struct{})
+	s, _ := newRunningSite(t, 6)
+	s.createBrand(t, brands.Own, "Kovalt")
+	counted, release, done := make(chan struct{}), make(chan struct{}), make(chan error)
 	slow := s.newDispatcher(t, func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []jobs.Ended) error {
 		err := countBy(s.counter)(ctx, tx, b, ended)
 		close(counted)
@@ -175,24 +194,18 @@ func TestLateSettlement(t *testing.T) {
 		return err
 	}, nil)
 	job := s.claim(t, 1)[0]
-	done := make(chan error)
 	go func() {
 		_, err := slow.Settle(t.Context(), jobs.Reporter{}, []jobs.Settlement{completed(job, &answers.Answer{Text: "Ostrel"})})
 		done <- err
 	}()
 	<-counted
-	ostrel := s.createBrand(t, s.account, brands.Competitor, "Ostrel")
+	s.createBrand(t, brands.Competitor, "Ostrel")
 	must(t, recount(t, s.counter))
 	close(release)
 	must(t, <-done)
-	q := &visibility.Query{Filter: visibility.Filter{Run: &run}, Brand: &ostrel.ID}
-	if m := s.readMetrics(t, s.account, q); m.Answers.Recounting != 1 || m.Answers.OK != 0 {
-		t.Errorf("before the recount: %+v", m.Answers)
-	}
+	s.check(t, "before the recount", visibility.Answers{Recounting: 1, Pending: 5}, 0, 0)
 	must(t, recount(t, s.counter))
-	if m := s.readMetrics(t, s.account, q); m.Answers.Recounting != 0 || m.Answers.OK != 1 || m.Rows[0].MentionRate.Count != 1 {
-		t.Errorf("after the recount: %+v, %+v", m.Answers, m.Rows)
-	}
+	s.check(t, "after the recount", visibility.Answers{OK: 1, Pending: 5}, 0, 1)
 	s.verify(t)
 }
 
@@ -200,8 +213,8 @@ func TestLateSettlement(t *testing.T) {
 // changed meanwhile.
 func TestPreparedAnswers(t *testing.T) {
 	t.Parallel()
-	s, run := newRunningSite(t, 6)
-	s.createBrand(t, s.account, brands.Own, "Kovalt")
+	s, _ := newRunningSite(t, 6)
+	s.createBrand(t, brands.Own, "Kovalt")
 	var inTransaction *answers.Answer
 	meanwhile := func() {}
 	var prepared []bool
@@ -216,24 +229,15 @@ func TestPreparedAnswers(t *testing.T) {
 		return all
 	})
 	empty, kovalt, both := &answers.Answer{}, &answers.Answer{Text: "Kovalt"}, &answers.Answer{Text: "Kovalt and Ostrel"}
-	claimed := s.claim(t, 3)
-	q := &visibility.Query{Filter: visibility.Filter{Run: &run}}
-
 	inTransaction = kovalt
-	settle(t, d, completed(claimed[0], kovalt)) // the brands and the run are not cached yet
+	s.answer(t, d, kovalt) // the brands and the run are not cached yet
 	inTransaction = empty
-	settle(t, d, completed(claimed[1], kovalt))
-	m := s.readMetrics(t, s.account, q)
-	if m.Answers != (visibility.Answers{OK: 2, Pending: 4}) || m.Rows[0].MentionRate.Count != 2 {
-		t.Errorf("with the same brands: %+v, %+v", m.Answers, m.Rows)
-	}
+	s.answer(t, d, kovalt)
+	s.check(t, "the same brands", visibility.Answers{OK: 2, Pending: 4}, 2)
 	inTransaction = both
-	meanwhile = func() { s.createBrand(t, s.account, brands.Competitor, "Ostrel") }
-	settle(t, d, completed(claimed[2], both))
-	m = s.readMetrics(t, s.account, q)
-	if m.Answers != (visibility.Answers{OK: 1, Recounting: 2, Pending: 3}) || m.Rows[1].MentionRate.Count != 1 {
-		t.Errorf("with another brand: %+v, %+v", m.Answers, m.Rows)
-	}
+	meanwhile = func() { s.createBrand(t, brands.Competitor, "Ostrel") }
+	s.answer(t, d, both)
+	s.check(t, "another brand", visibility.Answers{OK: 1, Recounting: 2, Pending: 3}, 1, 1)
 	if !slices.Equal(prepared, []bool{false, true, true}) {
 		t.Errorf("prepared: %v", prepared)
 	}
@@ -248,18 +252,18 @@ func TestMergeDuringBrandChange(t *testing.T) {
 		t.Run(statement, func(t *testing.T) {
 			t.Parallel()
 			s, _ := newRunningSite(t, 70)
-			kovalt := s.createBrand(t, s.account, brands.Own, "Kovalt")
-			of := &answers.Answer{Text: "Kovalt", Citations: []answers.Citation{{Position: 1, URL: "https://example.com/"}}}
+			kovalt := s.createBrand(t, brands.Own, "Kovalt")
+			of := citing("Kovalt", "https://example.com/")
 			claimed := s.claim(t, 66)
 			for _, j := range claimed[:65] { // as many small chunks, so that they are merged before the end of the run
 				settle(t, s.dispatcher, completed(j, of))
 			}
 			changed := false
-			merging := newCounter(storetest.WithTracer(t, s.plain, once(statement, func() {
-				s.changeBrand(t, s.account, kovalt.ID, brands.Change{Kind: new(brands.Competitor)})
+			merging := newCounter(storetest.WithTracer(t, s.plain, onStatement{firstWith(statement), func(*pgx.Conn) {
+				s.changeBrand(t, kovalt, brands.Change{Kind: new(brands.Competitor)})
 				settle(t, s.dispatcher, completed(claimed[65], of))
 				changed = true
-			})))
+			}}))
 			if n, err := merging.Merge(t.Context()); err != nil || n < 65 || !changed {
 				t.Errorf("%d chunks are merged, %v; changed: %t", n, err, changed)
 			}
@@ -275,34 +279,27 @@ func TestMergeDuringBrandChange(t *testing.T) {
 func TestDeletedWhileRecounted(t *testing.T) {
 	t.Parallel()
 	s, run := newRunningSite(t, 6)
-	settle(t, s.dispatcher, completedAll(s.claim(t, 6), &answers.Answer{Text: "Kovalt"})...)
+	s.answer(t, s.dispatcher, texts(6, "Kovalt")...)
 	s.age(t, run, 1, 2, 3, 4)
-	kovalt := s.createBrand(t, s.account, brands.Own, "Kovalt")
-	release := s.heldRecount(t)
+	kovalt := s.createBrand(t, brands.Own, "Kovalt")
+	_, release := s.holdRecount(t, firstWith("INSERT INTO visibility_facts"))
 	purged := make(chan error)
 	go func() { purged <- s.purge(t) }()
 	storetest.UntilWaiting(t, s.plain, "transactionid")
-	must(t, release())
+	release()
 	must(t, <-purged)
-	q := &visibility.Query{Filter: visibility.Filter{Run: &run}}
-	if m := s.readMetrics(t, s.account, q); m.Answers != (visibility.Answers{OK: 6}) || m.Rows[0].MentionRate.Count != 6 {
-		t.Errorf("after the recount: %+v, %+v", m.Answers, m.Rows)
-	}
+	s.check(t, "after the recount", visibility.Answers{OK: 6}, 6)
 	s.verify(t)
 	s.age(t, run, 5)
 	must(t, s.purge(t))
 	s.verify(t)
-	s.changeBrand(t, s.account, kovalt.ID, brands.Change{Name: new("Ostrel")})
+	s.changeBrand(t, kovalt, brands.Change{Name: new("Ostrel")})
 	must(t, recount(t, s.counter))
-	if m := s.readMetrics(t, s.account, q); m.Answers != (visibility.Answers{OK: 6, Frozen: 5}) || m.Rows[0].MentionRate.Count != 5 {
-		t.Errorf("after another change: %+v, %+v", m.Answers, m.Rows)
-	}
+	s.check(t, "after another change", visibility.Answers{OK: 6, Frozen: 5}, 5)
 	s.age(t, run, 6)
 	must(t, s.purge(t))
-	s.changeBrand(t, s.account, kovalt.ID, brands.Change{Name: new("Kovalt")})
-	if m := s.readMetrics(t, s.account, q); m.Answers != (visibility.Answers{OK: 6, Frozen: 6}) {
-		t.Errorf("all answers are deleted, but a recount is expected: %+v", m.Answers)
-	}
+	s.changeBrand(t, kovalt, brands.Change{Name: new("Kovalt")})
+	s.check(t, "all answers are deleted, so none is recounted", visibility.Answers{OK: 6, Frozen: 6}, 5)
 	s.verify(t)
 }
 
@@ -311,41 +308,28 @@ func TestErasedWhileRecounted(t *testing.T) {
 	t.Parallel()
 	tables := slices.Concat(jobs.Capability.Tables, brands.Capability.Tables, visibility.Capability.Tables)
 	s := newSite(t)
-	s.exec(t, insertQuestion)
-	for n, more := 1, true; more; n++ {
+	for n, isHeld := int64(1), true; isHeld; n++ {
 		s.account = s.newAccount(t)
-		s.simpleRun(t, s.account, 6)
-		settle(t, s.dispatcher, completed(s.claim(t, 1)[0], &answers.Answer{Text: "Kovalt"}))
-		s.createBrand(t, s.account, brands.Own, "Kovalt")
-		left, held, release := n, make(chan struct{}), make(chan struct{})
-		slow := newCounter(storetest.WithTracer(t, s.plain, onStatement(func(*pgx.Conn, string) {
-			if left--; left == 0 {
-				close(held)
-				<-release
-			}
-		})))
-		recounted, erased := make(chan error, 1), make(chan error, 1)
-		go func() { recounted <- recount(t, slow) }()
-		select {
-		case <-held:
-		case err := <-recounted:
-			must(t, err)
-			more = false
-			close(release)
-			recounted <- nil
-		}
+		s.createRun(t, simpleRun(6))
+		s.answer(t, s.dispatcher, texts(1, "Kovalt")...)
+		s.createBrand(t, brands.Own, "Kovalt")
+		var statements atomic.Int64
+		var release func()
+		isHeld, release = s.holdRecount(t, func(string) bool { return statements.Add(1) == n })
+		erased := make(chan error, 1)
 		go func() { erased <- s.erase(tables) }()
-		if more {
+		if isHeld {
 			storetest.Eventually(t, "the erasure has ended or waits", func() bool {
 				return len(erased) > 0 || storetest.Waiting(t, s.plain) > 0
 			})
-			close(release)
 		}
-		must(t, <-recounted)
+		release()
 		must(t, <-erased)
 		for _, table := range tables {
 			if strings.HasPrefix(table.Name, "visibility_") || strings.HasPrefix(table.Name, "brand") {
-				if rows := s.count(t, `SELECT count(*) FROM `+table.Name); rows != 0 {
+				var rows int
+				must(t, s.plain.QueryRow(t.Context(), `SELECT count(*) FROM `+table.Name).Scan(&rows))
+				if rows != 0 {
 					t.Errorf("statement %d: %d rows of %s are left", n, rows, table.Name)
 				}
 			}
@@ -359,14 +343,17 @@ func (s *site) erase(tables []schema.Table) error {
 	if _, err := (&runs.Purger{Pool: s.plain, Actor: "test", Tables: tables}).Account(ctx, s.account); err != nil {
 		return err
 	}
-	for _, step := range []func(schema.Erasure) schema.EraseFunc{
-		func(e schema.Erasure) schema.EraseFunc { return e.First }, func(e schema.Erasure) schema.EraseFunc { return e.Last },
-	} {
+	for _, last := range []bool{false, true} {
 		for _, table := range tables {
-			if erase := step(table.Erase); erase != nil {
-				if _, err := erase(ctx, s.plain, table.Name, s.account); err != nil {
-					return err
-				}
+			erase := table.Erase.First
+			if last {
+				erase = table.Erase.Last
+			}
+			if erase == nil {
+				continue
+			}
+			if _, err := erase(ctx, s.plain, table.Name, s.account); err != nil {
+				return err
 			}
 		}
 	}

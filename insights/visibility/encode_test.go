@@ -52,50 +52,40 @@ func randomFacts(r *rand.Rand, jobs, brands int) []Fact {
 	return facts
 }
 
+// columns are what the three columns of a chunk contain.
+type columns struct {
+	Facts       []Fact
+	Cells       []cell
+	Sources     []source
+	SourceCells []sourceCell
+}
+
 func TestColumnsKeepFacts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 40 {
-		facts := randomFacts(r, r.IntN(100), 1+r.IntN(12))
-		got, err := decodeFacts(encodeFacts(facts))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(facts, got); diff != "" {
-			t.Fatalf("facts (-want +got):\n%s", diff)
-		}
-		repetitions := int32(1 + r.IntN(20))
-		want := sumCells(facts, repetitions)
-		var cells []cell
-		if err := eachCell(encodeCells(want), func(c *cell) {
-			kept := *c
-			kept.brands = append([]brandSum(nil), c.brands...)
-			cells = append(cells, kept)
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, cells, cmp.AllowUnexported(cell{}, brandSum{})); diff != "" {
-			t.Fatalf("cells (-want +got):\n%s", diff)
-		}
-		sources, sums := sumSources(facts, repetitions, func(brand int32) bool { return brand == 1 })
-		var gotSources []source
-		var gotSums []sourceCell
-		var d sourceDecoder
-		if err := d.decode(encodeSources(sources, sums), func(encoded []encodedSource) {
+		facts, repetitions := randomFacts(r, r.IntN(100), 1+r.IntN(12)), int32(1+r.IntN(20))
+		want := columns{Facts: facts, Cells: sumCells(facts, repetitions)}
+		want.Sources, want.SourceCells = sumSources(facts, repetitions, func(brand int32) bool { return brand == 1 })
+
+		var got columns
+		var err error
+		got.Facts, err = decodeFacts(encodeFacts(facts))
+		// Decoded cells are valid until the next one is decoded.
+		errCells := eachCell(encodeCells(want.Cells), func(c *cell) {
+			got.Cells = append(got.Cells, *c)
+			got.Cells[len(got.Cells)-1].brands = append([]brandSum(nil), c.brands...)
+		})
+		errSources := new(sourceDecoder).decode(encodeSources(want.Sources, want.SourceCells), func(encoded []encodedSource) {
 			for _, s := range encoded {
-				gotSources = append(gotSources, s.decode())
+				got.Sources = append(got.Sources, s.decode())
 			}
 		}, func(c *sourceCell) {
-			kept := *c
-			kept.sources = append([]sourceSum(nil), c.sources...)
-			gotSums = append(gotSums, kept)
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(sources, gotSources, cmp.AllowUnexported(source{})); diff != "" {
-			t.Fatalf("sources (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff(sums, gotSums, cmp.AllowUnexported(sourceCell{}, sourceSum{})); diff != "" {
-			t.Fatalf("cells of sources (-want +got):\n%s", diff)
+			got.SourceCells = append(got.SourceCells, *c)
+			got.SourceCells[len(got.SourceCells)-1].sources = append([]sourceSum(nil), c.sources...)
+		})
+		all := cmp.AllowUnexported(cell{}, brandSum{}, source{}, sourceCell{}, sourceSum{})
+		if diff := cmp.Diff(want, got, all); err != nil || errCells != nil || errSources != nil || diff != "" {
+			t.Fatalf("%v, %v, %v (-want +got):\n%s", err, errCells, errSources, diff)
 		}
 	}
 }

@@ -2,13 +2,13 @@ package visibility_test
 
 import (
 	"cmp"
-	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"aiv/insights/brands"
@@ -49,54 +49,30 @@ func (w *world) selected(f *visibility.Filter) (all, ok []*wroteJob) {
 
 // answerCounts counts jobs by status.
 func (w *world) answerCounts(all []*wroteJob) (a visibility.Answers) {
+	counts := map[string]*int64{"ok": &a.OK, "empty": &a.Empty, "truncated": &a.Truncated, "failed": &a.Failed,
+		"canceled": &a.Canceled, "pending": &a.Pending, "recounting": &a.Recounting}
 	for _, j := range all {
-		switch w.status(j) {
-		case "ok":
-			a.OK++
-			if j.facts.revision < w.revision {
-				a.Frozen++
-			}
-		case "empty":
-			a.Empty++
-		case "truncated":
-			a.Truncated++
-		case "failed":
-			a.Failed++
-		case "canceled":
-			a.Canceled++
-		case "pending":
-			a.Pending++
-		case "recounting":
-			a.Recounting++
+		status := w.status(j)
+		*counts[status]++
+		if status == "ok" && j.facts.revision < w.revision {
+			a.Frozen++
 		}
 	}
 	return a
 }
 
-// A number is a rate or a share. Low and High are not rounded.
-type number struct {
-	Value, Effective, Reason string
-	Count, Of                int64
-	Low, High                float64
-	LowSample                bool
+// decimal returns a number with four decimals, rounded half away from zero.
+func decimal(r *big.Rat) *visibility.Decimal {
+	n, _ := strconv.ParseInt(new(big.Rat).Mul(r, big.NewRat(10_000, 1)).FloatString(0), 10, 64)
+	return new(visibility.Decimal(n))
 }
 
-// sameNumbers accepts limits that are rounded to four decimals.
-func sameNumbers(a, b float64) bool { return math.Abs(a-b) <= 0.00005+1e-9 }
+func roundFloat(x float64) visibility.Decimal { return visibility.Decimal(math.Round(x * 10_000)) }
 
-func shareOf(count, of int, reason string) number {
-	n := number{Count: int64(count), Of: int64(of), Reason: reason}
+func shareOf(count, of int, reason string) visibility.Share {
+	s := visibility.Share{Count: int64(count), Of: int64(of), Reason: reason}
 	if of > 0 {
-		n.Value, n.Reason = text(big.NewRat(n.Count, n.Of)), ""
-	}
-	return n
-}
-
-// text returns a number with four decimals, rounded half away from zero, without zeros at the end.
-func text(r *big.Rat) string {
-	s := strings.TrimRight(strings.TrimRight(r.FloatString(4), "0"), ".")
-	if s == "-0" {
-		return "0"
+		s.Value, s.Reason = decimal(big.NewRat(s.Count, s.Of)), ""
 	}
 	return s
 }
@@ -114,21 +90,26 @@ func (t tally) add(question string, yes bool) {
 	}
 }
 
+// An interval is a rate with limits that are not rounded.
+type interval struct {
+	visibility.Rate
+	low, high float64
+}
+
 // rate returns Wilson's interval on the effective sample size.
-func (t tally) rate(reason string) number {
+func (t tally) rate(reason string) (r interval) {
 	count, of := 0, 0
 	for _, q := range t {
 		count, of = count+q.count, of+q.of
 	}
-	n := shareOf(count, of, reason)
-	n.LowSample = true
+	r.Share, r.LowSample = shareOf(count, of, reason), true
 	if of == 0 {
-		return n
+		return r
 	}
-	p, k, e := big.NewRat(n.Count, n.Of), int64(len(t)), big.NewRat(n.Of, 1)
+	p, k, e := big.NewRat(r.Count, r.Of), int64(len(t)), big.NewRat(r.Of, 1)
 	variance := new(big.Rat)
 	for _, q := range t {
-		part := big.NewRat(int64(q.of), n.Of)
+		part := big.NewRat(int64(q.of), r.Of)
 		d := new(big.Rat).Sub(big.NewRat(int64(q.count), int64(q.of)), p)
 		part.Mul(part, part).Mul(part, d.Mul(d, d))
 		variance.Add(variance, part)
@@ -141,64 +122,37 @@ func (t tally) rate(reason string) number {
 			e = independent
 		}
 	}
-	n.Effective = text(e)
 	size, _ := e.Float64()
 	share, _ := p.Float64()
 	const z = 1.959963984540054
 	root := z * math.Sqrt(share*(1-share)/size+z*z/(4*size*size))
-	n.Low, n.High = (share+z*z/(2*size)-root)/(1+z*z/size), (share+z*z/(2*size)+root)/(1+z*z/size)
+	r.low, r.high = (share+z*z/(2*size)-root)/(1+z*z/size), (share+z*z/(2*size)+root)/(1+z*z/size)
 	if count == 0 {
-		n.Low = 0
+		r.low = 0
 	}
 	if count == of {
-		n.High = 1
+		r.high = 1
 	}
-	n.LowSample = n.High-n.Low > 0.30
-	return n
+	r.Effective, r.Low, r.High = decimal(e), new(roundFloat(r.low)), new(roundFloat(r.high))
+	r.LowSample = r.high-r.low > 0.30
+	return r
 }
 
-// A metricsRow is a row of metrics.
-type metricsRow struct {
-	Group                                                                       []string
-	Brand, Name, Kind                                                           string
-	Mentions                                                                    int64
-	MentionRate, CitationRate, FirstRate, ShareOfVoice, CitationShare, Position number
-}
-
-// A metricsResult is what ReadMetrics returns, but the time.
-type metricsResult struct {
-	Revision        int64
-	Answers         visibility.Answers
-	Complete        bool
-	Questions, Runs int
-	Versions        []string
-	Models          []string // model, version or "null", answers
-	Rows            []metricsRow
-}
-
-// metrics returns what ReadMetrics must return.
-func (w *world) metrics(q *visibility.Query) metricsResult {
+// metrics returns what ReadMetrics must return, but the time.
+func (w *world) metrics(q *visibility.Query) *visibility.Metrics {
 	all, ok := w.selected(&q.Filter)
-	m := metricsResult{Revision: w.revision, Answers: w.answerCounts(all)}
-	m.Complete = !slices.ContainsFunc(all, func(j *wroteJob) bool { s := w.status(j); return s == "pending" || s == "recounting" })
+	m := &visibility.Metrics{Revision: w.revision, Answers: w.answerCounts(all), Models: servedModels(ok)}
+	m.Rows = []visibility.Row{}
 	questions, runs, versions := make(map[string]bool), make(map[store.ID]bool), make(map[string]bool)
 	for _, j := range ok {
 		questions[j.question], runs[j.run.id], versions[j.run.method] = true, true, true
 	}
-	m.Questions, m.Runs, m.Models = len(questions), len(runs), servedModels(ok)
-	for v := range versions {
-		m.Versions = append(m.Versions, v)
-	}
-	slices.Sort(m.Versions)
+	m.Questions, m.Runs, m.Versions = len(questions), len(runs), slices.Sorted(maps.Keys(versions))
 	for _, group := range w.groups(q, all) {
-		var of []*wroteJob
-		for _, j := range ok {
-			if slices.Equal(w.groupOf(q, j), group) {
-				of = append(of, j)
-			}
-		}
+		isOther := func(j *wroteJob) bool { return !slices.Equal(w.groupOf(q, j), group) }
+		ofGroup := slices.DeleteFunc(slices.Clone(ok), isOther)
 		for _, b := range w.brandsByName(q.Brand) {
-			row := w.row(b, of)
+			row := w.row(b, ofGroup)
 			row.Group = group
 			m.Rows = append(m.Rows, row)
 		}
@@ -219,18 +173,32 @@ func (w *world) brandsByName(only *store.ID) (list []*brands.Brand) {
 	return list
 }
 
+// mentions tallies which answers mention a brand.
+func mentions(b *brands.Brand, ok []*wroteJob) tally {
+	t := tally{}
+	for _, j := range ok {
+		t.add(j.question, j.facts.of(b).Mentions > 0)
+	}
+	return t
+}
+
+// citations tallies which answers cite a brand, of those whose sources are known.
+func citations(b *brands.Brand, ok []*wroteJob) tally {
+	t := tally{}
+	for _, j := range ok {
+		if j.facts.Known {
+			t.add(j.question, j.facts.of(b).Citations > 0)
+		}
+	}
+	return t
+}
+
 // row computes the numbers of a brand from ok answers.
-func (w *world) row(b *brands.Brand, ok []*wroteJob) metricsRow {
-	row := metricsRow{Brand: b.ID.Text("brand"), Name: b.Name, Kind: b.Kind}
-	mention, citation, first := tally{}, tally{}, tally{}
+func (w *world) row(b *brands.Brand, ok []*wroteJob) visibility.Row {
+	row, first := visibility.Row{Brand: b}, tally{}
 	var mentioned, voices, pages, allPages, positions int
-	competitors := slices.ContainsFunc(w.active, func(b brands.Brand) bool { return b.Kind == brands.Competitor })
 	for _, j := range ok {
 		of := j.facts.of(b)
-		mention.add(j.question, of.Mentions > 0)
-		if j.facts.Known {
-			citation.add(j.question, of.Citations > 0)
-		}
 		if of.Mentions > 0 {
 			first.add(j.question, of.Position == 1)
 			mentioned++
@@ -249,70 +217,65 @@ func (w *world) row(b *brands.Brand, ok []*wroteJob) metricsRow {
 			}
 		}
 	}
-	row.MentionRate, row.CitationRate, row.FirstRate = mention.rate("no_answers"), citation.rate("no_sources"), first.rate("no_mentions")
-	row.ShareOfVoice = shareOf(mentioned, voices, "no_mentions")
-	if !competitors {
-		row.ShareOfVoice.Value, row.ShareOfVoice.Reason = "", "no_competitors"
+	row.MentionRate, row.CitationRate = mentions(b, ok).rate("no_answers").Rate, citations(b, ok).rate("no_sources").Rate
+	row.FirstRate, row.ShareOfVoice = first.rate("no_mentions").Rate, shareOf(mentioned, voices, "no_mentions")
+	if !slices.ContainsFunc(w.active, func(b brands.Brand) bool { return b.Kind == brands.Competitor }) {
+		row.ShareOfVoice.Value, row.ShareOfVoice.Reason = nil, "no_competitors"
 	}
 	row.CitationShare, row.Position = shareOf(pages, allPages, "no_citations"), shareOf(positions, mentioned, "no_mentions")
 	return row
 }
 
 // groups returns the groups of jobs in order, with the buckets of time that have none.
-func (w *world) groups(q *visibility.Query, all []*wroteJob) [][]string {
-	found := make(map[string][]string)
-	add := func(group []string) { found[strings.Join(group, "\x00")] = group }
+func (w *world) groups(q *visibility.Query, all []*wroteJob) (groups [][]string) {
 	for _, j := range all {
-		add(w.groupOf(q, j))
+		groups = append(groups, w.groupOf(q, j))
 	}
 	if len(q.GroupBy) == 0 {
-		add([]string{})
+		groups = append(groups, []string{})
 	}
 	at := slices.IndexFunc(q.GroupBy, func(d visibility.Dimension) bool { return d == "day" || d == "week" || d == "month" })
 	if at >= 0 && (len(all) > 0 || q.From != nil && q.To != nil) {
-		others := [][]string{}
-		for _, group := range found {
-			others = append(others, group)
-		}
+		others := distinct(slices.Clone(groups))
 		if len(q.GroupBy) == 1 {
-			others = append(others, []string{""})
+			others = [][]string{{""}}
 		}
 		for _, bucket := range w.buckets(q, q.GroupBy[at], all) {
 			for _, other := range others {
 				group := slices.Clone(other)
 				group[at] = bucket
-				add(group)
+				groups = append(groups, group)
 			}
 		}
 	}
-	groups := [][]string{}
-	for _, group := range found {
-		groups = append(groups, group)
-	}
+	return distinct(groups)
+}
+
+func distinct(groups [][]string) [][]string {
 	slices.SortFunc(groups, slices.Compare[[]string])
-	return groups
+	return slices.CompactFunc(groups, slices.Equal[[]string])
 }
 
 func (w *world) groupOf(q *visibility.Query, j *wroteJob) []string {
-	group := []string{}
-	for _, d := range q.GroupBy {
+	group := make([]string, len(q.GroupBy))
+	for i, d := range q.GroupBy {
 		switch d {
 		case "model":
-			group = append(group, j.model)
+			group[i] = j.model
 		case "question":
-			group = append(group, j.question)
+			group[i] = j.question
 		case "topic":
-			group = append(group, w.catalog[j.question].Topic)
+			group[i] = w.catalog[j.question].Topic
 		case "country":
-			group = append(group, j.run.country)
+			group[i] = j.run.country
 		case "language":
-			group = append(group, j.run.language)
+			group[i] = j.run.language
 		case "branded":
-			group = append(group, map[bool]string{false: "false", true: "true"}[w.isBranded(j.question)])
+			group[i] = strconv.FormatBool(w.isBranded(j.question))
 		case "run":
-			group = append(group, j.run.id.Text("run"))
+			group[i] = j.run.id.Text("run")
 		default:
-			group = append(group, bucket(j.run.created, d, q.Zone))
+			group[i] = bucket(j.run.created, d, q.Zone)
 		}
 	}
 	return group
@@ -334,23 +297,18 @@ func bucket(t time.Time, by visibility.Dimension, zone *time.Location) string {
 }
 
 // buckets returns the buckets that overlap the window: hour by hour, as no bucket is shorter than that.
-func (w *world) buckets(q *visibility.Query, by visibility.Dimension, all []*wroteJob) []string {
-	var from, to time.Time
-	for i, j := range all {
-		if t := j.run.created; i == 0 || t.Before(from) {
-			from = t
-		}
-		if t := j.run.created; i == 0 || t.After(to) {
-			to = t
-		}
+func (w *world) buckets(q *visibility.Query, by visibility.Dimension, all []*wroteJob) (found []string) {
+	var times []time.Time
+	for _, j := range all {
+		times = append(times, j.run.created)
 	}
 	if q.From != nil {
-		from = *q.From
+		times = append(times, *q.From)
 	}
 	if q.To != nil {
-		to = q.To.Add(-1)
+		times = append(times, q.To.Add(-1))
 	}
-	found := []string{}
+	from, to := slices.MinFunc(times, time.Time.Compare), slices.MaxFunc(times, time.Time.Compare)
 	for t := from; t.Before(to); t = t.Add(time.Hour) {
 		found = append(found, bucket(t, by, q.Zone))
 	}
@@ -359,28 +317,31 @@ func (w *world) buckets(q *visibility.Query, by visibility.Dimension, all []*wro
 	return slices.Compact(found)
 }
 
-// servedModels counts answers by model and served version, most first.
-func servedModels(ok []*wroteJob) (list []string) {
-	type served struct{ model, version string }
-	counts := make(map[served]int)
+// servedModels counts answers by model and served version, most first, no version last.
+func servedModels(ok []*wroteJob) []visibility.Served {
+	list := []visibility.Served{}
 	for _, j := range ok {
-		key := served{j.model, "\xff"} // after all others
-		if j.version != nil {
-			key.version = *j.version
+		at := slices.IndexFunc(list, func(s visibility.Served) bool {
+			return s.Model == j.model && orLast(s.Version) == orLast(j.version)
+		})
+		if at < 0 {
+			at, list = len(list), append(list, visibility.Served{Model: j.model, Version: j.version})
 		}
-		counts[key]++
+		list[at].Answers++
 	}
-	var keys []served
-	for key := range counts {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b served) int {
-		return cmp.Or(counts[b]-counts[a], strings.Compare(a.model, b.model), strings.Compare(a.version, b.version))
+	slices.SortFunc(list, func(a, b visibility.Served) int {
+		return cmp.Or(cmp.Compare(b.Answers, a.Answers), strings.Compare(a.Model, b.Model),
+			strings.Compare(orLast(a.Version), orLast(b.Version)))
 	})
-	for _, key := range keys[:min(len(keys), 50)] {
-		list = append(list, describeServed(key.model, key.version, counts[key]))
+	return list[:min(len(list), 50)]
+}
+
+// orLast returns a text, or one that is behind all others.
+func orLast(text *string) string {
+	if text == nil {
+		return "\xff"
 	}
-	return list
+	return *text
 }
 
 // datedVersion matches the version of a model that ends with a date.
@@ -391,57 +352,5 @@ func (j *wroteJob) served() string {
 	if j.version == nil {
 		return ""
 	}
-	if m := datedVersion.FindStringSubmatch(*j.version); m != nil {
-		return m[1]
-	}
-	return *j.version
-}
-
-// The results of reads, in the form in which they are expected.
-
-func describeServed(model, version string, answers int) string {
-	if version == "\xff" {
-		version = "null"
-	}
-	return fmt.Sprint(model, " ", version, " ", answers)
-}
-
-// readMetrics returns what ReadMetrics returns.
-func (s *site) readMetrics(t testing.TB, account store.ID, q *visibility.Query) metricsResult {
-	t.Helper()
-	got, err := visibility.ReadMetrics(t.Context(), s.pool, account, q)
-	must(t, err)
-	m := metricsResult{Revision: got.Revision, Answers: got.Answers, Complete: got.Answers.Complete(), Questions: got.Questions, Runs: got.Runs, Versions: got.Versions}
-	for _, served := range got.Models {
-		version := "\xff"
-		if served.Version != nil {
-			version = *served.Version
-		}
-		m.Models = append(m.Models, describeServed(served.Model, version, int(served.Answers)))
-	}
-	for _, r := range got.Rows {
-		m.Rows = append(m.Rows, metricsRow{
-			Group: r.Group, Brand: r.Brand.ID.Text("brand"), Name: r.Brand.Name, Kind: r.Brand.Kind, Mentions: r.Mentions,
-			MentionRate: numberOf(&r.MentionRate), CitationRate: numberOf(&r.CitationRate), FirstRate: numberOf(&r.FirstRate),
-			ShareOfVoice: shareNumber(&r.ShareOfVoice), CitationShare: shareNumber(&r.CitationShare), Position: shareNumber(&r.Position),
-		})
-	}
-	return m
-}
-
-func shareNumber(s *visibility.Share) number {
-	n := number{Count: s.Count, Of: s.Of, Reason: s.Reason}
-	if s.Value != nil {
-		n.Value = s.Value.String()
-	}
-	return n
-}
-
-func numberOf(r *visibility.Rate) number {
-	n := shareNumber(&r.Share)
-	n.LowSample = r.LowSample
-	if r.Value != nil {
-		n.Effective, n.Low, n.High = r.Effective.String(), float64(*r.Low)/10_000, float64(*r.High)/10_000
-	}
-	return n
+	return datedVersion.ReplaceAllString(*j.version, "$1")
 }

@@ -1,6 +1,7 @@
 package visibility_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,42 +22,32 @@ func TestReadTouchesItsRunsOnly(t *testing.T) {
 		t.Skip("about plans of one server")
 	}
 	s, run := newRunningSite(t, 100)
-	s.createBrand(t, s.account, brands.Own, "Kovalt")
-	answer := &answers.Answer{Text: "Kovalt", Citations: []answers.Citation{{Position: 1, URL: "https://example.com/"}}}
-	settle(t, s.dispatcher, completedAll(s.claim(t, 100), answer)...)
+	s.createBrand(t, brands.Own, "Kovalt")
+	s.answer(t, s.dispatcher, slices.Repeat([]*answers.Answer{citing("Kovalt", "https://example.com/")}, 100)...)
 	s.copyRun(t, run, s.account, 4) // on the days after it
-	var created time.Time
-	must(t, s.plain.QueryRow(t.Context(), `SELECT created_at FROM measurement_runs WHERE id = $1`, run).Scan(&created))
-	filters := map[string]*visibility.Filter{
-		"everything": {}, "window": {From: &created, To: new(created.AddDate(0, 0, 3))}, "one": {Run: &run},
-	}
-	small := make(map[string]storetest.Cost)
-	measure := func(f *visibility.Filter) map[string]storetest.Cost {
-		s.exec(t, `VACUUM ANALYZE visibility_facts, measurement_runs, brands, brand_revisions`)
-		return s.costs(t, f)
-	}
+	from := simpleRun(0).created
+	window := &visibility.Filter{From: &from, To: new(from.AddDate(0, 0, 3))}
+	filters := map[string]*visibility.Filter{"everything": {}, "window": window, "one": {Run: &run}}
+	small := make(map[string]map[string]storetest.Cost)
 	for name, f := range filters {
-		for sql, cost := range measure(f) {
-			small[name+sql] = cost
-		}
+		small[name] = s.costs(t, f)
 	}
-	check := func(what, name string) {
+	check := func(what string, names ...string) {
 		t.Helper()
-		for sql, cost := range measure(filters[name]) {
-			if before, ok := small[name+sql]; !ok || !before.Flat(cost) {
-				t.Errorf("%s: %s: %+v before, %+v now, known: %t\n%s", what, name, before, cost, ok, sql)
+		for _, name := range names {
+			for sql, cost := range s.costs(t, filters[name]) {
+				if before, ok := small[name][sql]; !ok || !before.Flat(cost) {
+					t.Errorf("%s: %s: %+v before, %+v now, known: %t\n%s", what, name, before, cost, ok, sql)
+				}
 			}
 		}
 	}
 	for range 8 {
 		s.copyRun(t, run, s.newAccount(t), 50)
 	}
-	for name := range filters {
-		check("with other accounts", name)
-	}
+	check("with other accounts", "everything", "window", "one")
 	s.copyRun(t, run, s.account, 200)
-	check("with other runs", "window")
-	check("with other runs", "one")
+	check("with other runs", "window", "one")
 }
 
 // copyRun copies a run with its facts, to some days after those of the account's other runs.
@@ -78,6 +69,7 @@ FROM visibility_facts f, measurement_runs r WHERE f.run_id = $1 AND r.account_id
 // costs returns what the statements of reads cost.
 func (s *site) costs(t *testing.T, f *visibility.Filter) map[string]storetest.Cost {
 	t.Helper()
+	s.exec(t, `VACUUM ANALYZE visibility_facts, measurement_runs, brands, brand_revisions`)
 	statements := &storetest.Statements{}
 	traced := storetest.WithTracer(t, s.pool, statements)
 	defer traced.Close()

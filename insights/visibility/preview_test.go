@@ -1,4 +1,4 @@
-package visibility
+package visibility_test
 
 import (
 	"context"
@@ -10,116 +10,68 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/insights/brands"
+	"aiv/insights/visibility"
+	"aiv/runs/answers"
 	"aiv/store"
-	"aiv/store/storetest"
 )
 
-// previews is a database with runs, whose answers are in memory.
-type previews struct {
-	pool    *pgxpool.Pool
-	counter *Counter
-	account store.ID
-	answers map[store.ID][]*Answer // by run; nil: the job has not ended
-	read    int                    // answers
+// createRunAt creates a run that was created some minutes after others.
+func (s *site) createRunAt(t *testing.T, minutes, jobs int) store.ID {
+	t.Helper()
+	r := simpleRun(jobs)
+	r.created = r.created.Add(time.Duration(minutes) * time.Minute)
+	return s.createRun(t, r)
 }
 
-func newPreviews(t *testing.T) *previews {
-	t.Helper()
-	p := &previews{pool: storetest.New(t), account: store.NewID(), answers: make(map[store.ID][]*Answer)}
-	storetest.Exec(t, p.pool, `INSERT INTO plans (code, features) VALUES ('p', '{api_access}')`,
-		`INSERT INTO accounts (id, name, plan_code) VALUES ('`+p.account.UUID()+`', 'a', 'p')`,
-		`INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes) SELECT id, id, 'c', 'aiv_live_00000000', sha256('c'), '{}' FROM accounts`)
-	p.counter = NewCounter(Config{
-		Questions: func(_ context.Context, _ store.Querier, _ store.ID, ids []string) ([]string, error) { return ids, nil },
-		Answers: func(_ context.Context, _ store.Querier, account, run store.ID, ordinals []int32, each func([]Job) error) error {
-			var jobs []Job
-			for _, n := range ordinals {
-				jobs = append(jobs, Job{Account: account, Run: run, Ordinal: n, Answer: p.answers[run][n-1]})
-			}
-			p.read += len(jobs)
-			return each(jobs)
-		},
-		Ended: func(_ context.Context, _ store.Querier, _, run store.ID, after, last int32) (ended []EndedJob, err error) {
-			for i, a := range p.answers[run] {
-				if n := int32(i + 1); a != nil && n > after && n <= last {
-					ended = append(ended, EndedJob{Ordinal: n, Stored: true})
-				}
-			}
-			return ended, nil
-		},
-	})
-	return p
-}
-
-// run adds a run that was created some minutes after the others, with one job for each answer.
-func (p *previews) run(t *testing.T, minutes int, texts ...string) store.ID {
-	t.Helper()
-	id := store.NewID()
-	for _, text := range texts {
-		p.answers[id] = append(p.answers[id], &Answer{Text: text})
+// preview previews a draft, and returns which jobs it has read.
+func (s *site) preview(t *testing.T, d visibility.Draft, run *store.ID) (
+	p *visibility.Preview, read []int32, err error) {
+	c := config(nil)
+	answers := c.Answers
+	c.Answers = func(ctx context.Context, db store.Querier, account, run store.ID, ordinals []int32,
+		each func([]visibility.Job) error) error {
+		read = append(read, ordinals...)
+		return answers(ctx, db, account, run, ordinals, each)
 	}
-	_, err := p.pool.Exec(t.Context(), `
-INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
-  locale, country, language, total_jobs, jobs_completed, status, started_at, created_at)
-VALUES ($1, $2, $1, 'grounded', 'AIVM-1.0', '{m}', '{q}', $3::integer, 'it-IT', 'IT', 'it', $3::integer, $3::integer, 'running', $4, $4)`,
-		p.account, id, len(texts), time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
-}
-
-// preview previews a brand that is called Kovalt.
-func (p *previews) preview(t *testing.T, run *store.ID) *Preview {
-	t.Helper()
-	p.read = 0
-	d := &Draft{NewID: store.NewID(), Change: brands.Change{Kind: new(brands.Own), Name: new("Kovalt"), Domains: []string{"kovalt.com"}}}
-	found, err := p.counter.Preview(t.Context(), p.pool, p.account, d, run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
+	d.NewID = store.NewID()
+	p, err = visibility.NewCounter(c).Preview(t.Context(), s.plain, s.account, &d, run)
+	return p, read, err
 }
 
 // TestPreviewOrder: answers are matched newest run first, in the run's order, without those that are empty or
-// truncated.
+// truncated, which are not even read if their facts say so.
 func TestPreviewOrder(t *testing.T) {
 	t.Parallel()
-	p := newPreviews(t)
-	older := p.run(t, 1, "Kovalt is old.", "Other words.")
-	newer := p.run(t, 2, "Kovalt", "Kovalt is cut", " ", "Words of Kovalt.", "Kovalt had no words.")
-	p.answers[newer][1].Truncated = true
-	p.answers[older][1].Cite("https://kovalt.com/a", nil)
-	p.answers[older] = append(p.answers[older], nil)
-	// Facts say of two answers that they are not counted, at a revision that is not the present one.
-	err := pgx.BeginFunc(t.Context(), p.pool, func(tx pgx.Tx) error {
-		var b pgx.Batch
-		batchChunks(&b, newChunks(p.account, &countedRun{account: p.account, id: newer, repetitions: 5, total: 5, questions: []string{"q"}}, 0,
-			[]Fact{{Ordinal: 1}, {Ordinal: 5, Status: Empty}}, func(int32) bool { return false }, false, false))
-		return tx.SendBatch(t.Context(), &b).Close()
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := p.preview(t, nil)
-	want := &Preview{Answers: 4, Mentioned: 3, Cited: 1, Names: []string{"Kovalt"}, Samples: []Sample{
+	s := newSite(t)
+	older := s.createRunAt(t, 1, 3) // one of its jobs has not ended
+	s.answer(t, s.dispatcher, citing("Kovalt is old.", "https://kovalt.com/a"), &answers.Answer{Text: "Other words."})
+	s.claim(t, 1)
+	newer := s.createRunAt(t, 2, 6)
+	cut, empty := &answers.Answer{Text: "Kovalt is cut", Truncated: true}, &answers.Answer{Text: " "}
+	s.answer(t, s.older, &answers.Answer{Text: "Kovalt"}, cut, empty)
+	s.answer(t, s.dispatcher, &answers.Answer{Text: "Words of Kovalt."}, cut, empty)
+
+	d := visibility.Draft{Change: named(brands.Own, "Kovalt")}
+	d.Change.Domains = []string{"kovalt.com"}
+	got, read, err := s.preview(t, d, nil)
+	want := &visibility.Preview{Answers: 4, Mentioned: 3, Cited: 1, Names: []string{"Kovalt"}}
+	want.Samples = []visibility.Sample{
 		{Run: newer, Ordinal: 1, Matched: "Kovalt", Excerpt: "Kovalt"},
 		{Run: newer, Ordinal: 4, Matched: "Kovalt", Excerpt: "Words of Kovalt."},
 		{Run: older, Ordinal: 1, Matched: "Kovalt", Excerpt: "Kovalt is old."},
-	}}
+	}
+	if diff := cmp.Diff(want, got); diff != "" || !slices.Equal(read, []int32{1, 2, 3, 4, 1, 2}) {
+		t.Errorf("all runs: %v, answers read: %v (-want +got):\n%s", err, read, diff)
+	}
+	got, _, err = s.preview(t, d, &older)
+	want.Answers, want.Mentioned, want.Samples = 2, 1, want.Samples[2:]
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("all runs (-want +got):\n%s", diff)
+		t.Errorf("one run: %v (-want +got):\n%s", err, diff)
 	}
-	got = p.preview(t, &older)
-	if got.Answers != 2 || len(got.Samples) != 1 || got.Samples[0].Run != older {
-		t.Errorf("one run: got %+v", got)
-	}
-	d := &Draft{NewID: store.NewID(), Change: brands.Change{Kind: new(brands.Own), Name: new("Kovalt")}}
-	if _, err := p.counter.Preview(t.Context(), p.pool, store.NewID(), d, &older); !errors.Is(err, ErrRunNotFound) {
+	s.account = s.newAccount(t)
+	if _, _, err := s.preview(t, d, &older); !errors.Is(err, visibility.ErrRunNotFound) {
 		t.Errorf("another account's run: got %v", err)
 	}
 }
@@ -127,58 +79,55 @@ func TestPreviewOrder(t *testing.T) {
 // TestPreviewBounds: at most 200 answers are matched, with texts of at most 4 MiB, and 20 of them are shown.
 func TestPreviewBounds(t *testing.T) {
 	t.Parallel()
-	p := newPreviews(t)
-	p.run(t, 1, "Kovalt of the oldest run")
-	p.run(t, 2, slices.Repeat([]string{"Kovalt"}, 150)...)
-	for i := range 120 { // more than are read at a time
-		p.run(t, 3+i, "Kovalt")
+	s := newSite(t)
+	s.createRunAt(t, 1, 151)
+	for minutes := range 60 { // more than are read at a time
+		s.createRunAt(t, 2+minutes, 1)
 	}
-	got := p.preview(t, nil)
-	if got.Answers != previewAnswers || got.Mentioned != previewAnswers || len(got.Samples) != previewSamples {
-		t.Errorf("got %d answers, %d that mention the brand, %d samples", got.Answers, got.Mentioned, len(got.Samples))
+	s.answer(t, s.older, texts(211, "Kovalt")...)
+	d := visibility.Draft{Change: named(brands.Own, "Kovalt")}
+	got, read, err := s.preview(t, d, nil)
+	if err != nil || got.Answers != 200 || got.Mentioned != 200 || len(got.Samples) != 20 {
+		t.Errorf("%d answers, %d that mention the brand, %d samples, %v", got.Answers, got.Mentioned, len(got.Samples), err)
 	}
-	if p.read > previewAnswers+previewStep {
-		t.Errorf("%d answers were read", p.read)
+	if len(read) > 216 { // 16 at a time
+		t.Errorf("%d answers were read", len(read))
 	}
 
 	long := "Kovalt" + strings.Repeat(" word", 50_000) // 250,006 bytes
-	p.run(t, 500, slices.Repeat([]string{long}, 40)...)
-	if got := p.preview(t, nil); got.Answers != previewBytes/len(long) {
-		t.Errorf("got %d answers of %d bytes", got.Answers, len(long))
+	s.createRunAt(t, 100, 17)
+	s.answer(t, s.older, texts(17, long)...)
+	if got, _, err := s.preview(t, d, nil); err != nil || got.Answers != 4<<20/len(long) {
+		t.Errorf("got %d answers of %d bytes, %v", got.Answers, len(long), err)
 	}
 }
 
 // TestPreviewReplaces: the draft takes the place of its brand, and conflicts with others.
 func TestPreviewReplaces(t *testing.T) {
 	t.Parallel()
-	p := newPreviews(t)
-	run := p.run(t, 1, "Ostrel is good.", "Kovalt is better.")
-	var ids []store.ID
-	for _, name := range []string{"Ostrel", "Halden"} {
-		b, err := brands.Create(t.Context(), p.pool, p.account, store.NewID(), brands.Change{Kind: new(brands.Competitor), Name: &name, MatchCase: new(false)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, b.ID)
-	}
-	draft := func(name string) *Draft {
-		return &Draft{NewID: store.NewID(), Change: brands.Change{Kind: new(brands.Own), Name: &name, Aliases: []string{"Kovalt"}}}
-	}
-	d := draft("Ostrel")
-	if _, err := p.counter.Preview(t.Context(), p.pool, p.account, d, &run); !strings.Contains(fmt.Sprint(err), "name") {
+	s, run := newRunningSite(t, 2)
+	s.answer(t, s.dispatcher, &answers.Answer{Text: "Ostrel is good."}, &answers.Answer{Text: "Kovalt is better."})
+	ostrel := s.createBrand(t, brands.Competitor, "Ostrel")
+	s.createBrand(t, brands.Competitor, "Halden")
+	before, _, err := brands.ReadActive(t.Context(), s.plain, s.account)
+	must(t, err)
+
+	d := visibility.Draft{Change: named(brands.Own, "Ostrel")}
+	d.Change.Aliases = []string{"Kovalt"}
+	if _, _, err := s.preview(t, d, &run); !strings.Contains(fmt.Sprint(err), "name") {
 		t.Errorf("a new brand: got %v, want a conflict", err)
 	}
-	d.Replaces = &ids[0]
-	got, err := p.counter.Preview(t.Context(), p.pool, p.account, d, &run)
+	d.Replaces = &ostrel
+	got, _, err := s.preview(t, d, &run)
 	if err != nil || got.Mentioned != 2 || !slices.Equal(got.Names, []string{"Ostrel", "Kovalt"}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	d.Replaces = new(store.NewID())
-	if _, err := p.counter.Preview(t.Context(), p.pool, p.account, d, &run); !errors.Is(err, brands.ErrNotFound) {
+	if _, _, err := s.preview(t, d, &run); !errors.Is(err, brands.ErrNotFound) {
 		t.Errorf("an unknown brand: got %v", err)
 	}
-	active, revision, err := brands.ReadActive(t.Context(), p.pool, p.account)
-	if err != nil || len(active) != 2 || revision != 2 || active[1].Name != "Ostrel" || active[1].Kind != brands.Competitor {
-		t.Errorf("a preview has changed the brands: %+v, revision %d, %v", active, revision, err)
+	after, revision, err := brands.ReadActive(t.Context(), s.plain, s.account)
+	if diff := cmp.Diff(before, after); err != nil || revision != 2 || diff != "" {
+		t.Errorf("a preview has changed the brands: revision %d, %v\n%s", revision, err, diff)
 	}
 }

@@ -39,7 +39,7 @@ func TestReadsEqualRecomputation(t *testing.T) {
 			for phase := range phases {
 				w.step(t)
 				for range queries {
-					w.checkMetrics(t)
+					w.compareMetrics(t, w.query())
 					w.checkSources(t)
 					w.checkComparison(t)
 					w.checkFacts(t)
@@ -68,9 +68,6 @@ func (w *world) step(t *testing.T) {
 	}
 }
 
-// compareFloats compares limits that are rounded with limits that are not.
-var compareFloats = cmp.Comparer(sameNumbers)
-
 // filter returns a random filter. Some of its values select nothing.
 func (w *world) filter() (f visibility.Filter) {
 	sometimes := func() bool { return w.r.IntN(8) == 0 }
@@ -96,13 +93,13 @@ func (w *world) filter() (f visibility.Filter) {
 		to   *string
 		from []string
 	}{{&f.Country, countries}, {&f.Language, languages}, {&f.MeasurementType, []string{"grounded", "closed_book"}}, {&f.Model, []string{"m1", "m2", "m4"}},
-		{&f.Question, w.questionIDs()}, {&f.Topic, []string{"crm", "prices", "own topic", "none"}}, {&f.Tag, tags}} {
+		{&f.Question, questionIDs}, {&f.Topic, []string{"crm", "prices", "own topic", "none"}}, {&f.Tag, tags}} {
 		if sometimes() {
 			*text.to = pick(w.r, text.from)
 		}
 	}
 	if sometimes() {
-		f.Branded = new(w.r.IntN(2) == 0)
+		f.Branded = w.someBool()
 	}
 	return f
 }
@@ -145,22 +142,25 @@ func (w *world) someBrand() *store.ID {
 	return nil
 }
 
-// checkMetrics compares the metrics of a random query.
-func (w *world) checkMetrics(t *testing.T) {
+func (w *world) someBool() *bool { return new(w.r.IntN(2) == 0) }
+
+// compare reports how what was read of a query differs from what it must be. It does not compare the times of reads.
+func compare(t *testing.T, query, want, got any) {
 	t.Helper()
-	q := w.query()
-	want := w.metrics(q)
-	if len(want.Rows) > visibility.MaxRows {
-		return
-	}
-	if diff := cmp.Diff(want, w.readMetrics(t, w.account, q), compareFloats); diff != "" {
-		t.Errorf("%s in %s (-want +got):\n%s", describe(q), q.Zone, diff)
+	diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(visibility.Rate{}, visibility.Moved{}),
+		cmpopts.IgnoreFields(visibility.Metrics{}, "AsOf"), cmpopts.IgnoreFields(visibility.Comparison{}, "AsOf"))
+	if diff != "" {
+		text, _ := json.Marshal(query)
+		t.Errorf("%T %s (-want +got):\n%s", query, text, diff)
 	}
 }
 
-func describe(query any) string {
-	text, _ := json.Marshal(query)
-	return string(text)
+// compareMetrics compares the metrics of a query.
+func (w *world) compareMetrics(t *testing.T, q *visibility.Query) {
+	t.Helper()
+	if want := w.metrics(q); len(want.Rows) <= visibility.MaxRows {
+		compare(t, q, want, w.readMetrics(t, q))
+	}
 }
 
 // checkSources compares the sources of a random query.
@@ -170,11 +170,9 @@ func (w *world) checkSources(t *testing.T) {
 	if w.r.IntN(4) == 0 {
 		q.Owner = pick(w.r, []string{"own", "competitor", "other"})
 	}
-	wantAnswers, wantRows := w.sources(q)
-	answers, rows := w.readSources(t, w.account, q)
-	if diff := cmp.Diff(wantAnswers, answers) + cmp.Diff(wantRows, rows); diff != "" {
-		t.Errorf("sources of %s (-want +got):\n%s", describe(q), diff)
-	}
+	got, err := visibility.ReadSources(t.Context(), w.pool, w.account, q)
+	must(t, err)
+	compare(t, q, w.sources(q), got)
 }
 
 // checkComparison compares a comparison of two runs or two windows.
@@ -190,9 +188,9 @@ func (w *world) checkComparison(t *testing.T) {
 		current.From, current.To = &middle, new(middle.AddDate(0, 0, 1+w.r.IntN(30)))
 		baseline.From, baseline.To = new(middle.AddDate(0, 0, -1-w.r.IntN(30))), &middle
 	}
-	if diff := cmp.Diff(w.comparison(&current, &baseline), w.readComparison(t, w.account, &current, &baseline), compareFloats); diff != "" {
-		t.Errorf("%s against %s (-want +got):\n%s", describe(current), describe(baseline), diff)
-	}
+	got, err := visibility.ReadComparison(t.Context(), w.pool, w.account, &current, &baseline)
+	must(t, err)
+	compare(t, []visibility.Query{current, baseline}, w.comparison(&current, &baseline), got)
 }
 
 // checkFacts compares what the results of a run show, and which of them a choice by brand selects.
@@ -221,10 +219,10 @@ func (w *world) checkFacts(t *testing.T) {
 	brand := pick(w.r, active)
 	choice := visibility.Choice{Brand: brand.ID}
 	if w.r.IntN(2) == 0 {
-		choice.Mentioned = new(w.r.IntN(2) == 0)
+		choice.Mentioned = w.someBool()
 	}
 	if choice.Mentioned == nil || w.r.IntN(2) == 0 {
-		choice.Cited = new(w.r.IntN(2) == 0)
+		choice.Cited = w.someBool()
 	}
 	var wantOrdinals, gotOrdinals []int32
 	for _, j := range run.jobs {
@@ -237,16 +235,13 @@ func (w *world) checkFacts(t *testing.T) {
 			wantOrdinals = append(wantOrdinals, j.ordinal)
 		}
 	}
-	for step, after := 1+w.r.IntN(5), int32(0); ; {
+	for step, after, more := 1+w.r.IntN(5), int32(0), true; more; {
 		page, err := visibility.Choose(t.Context(), w.pool, w.account, run.id, choice, after, step)
 		must(t, err)
 		gotOrdinals = append(gotOrdinals, page...)
-		if len(page) < step {
-			break
+		if more = len(page) == step; more {
+			after = page[step-1]
 		}
-		after = page[len(page)-1]
 	}
-	if diff := cmp.Diff(wantOrdinals, gotOrdinals); diff != "" {
-		t.Errorf("chosen of %s (-want +got):\n%s", run.id.Text("run"), diff)
-	}
+	compare(t, choice, wantOrdinals, gotOrdinals)
 }

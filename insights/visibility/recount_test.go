@@ -1,12 +1,13 @@
 package visibility_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -14,9 +15,9 @@ import (
 
 	"aiv/insights/brands"
 	"aiv/insights/visibility"
-	"aiv/runs/answers"
 	"aiv/runs/jobs"
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // newSettledWorld returns a world with brands, and runs whose jobs are all settled and counted: one of 12 jobs, or random
@@ -28,8 +29,9 @@ func newSettledWorld(t *testing.T, one bool) *world {
 		w.changeBrands(t)
 	}
 	if one {
-		w.create(t, false, runSpec{models: []string{"m2", "m1"}, questions: []string{"q1", "q_own"}, repetitions: 3, country: "IT", language: "it",
-			measured: "grounded", method: "AIVM-1.0", created: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)})
+		spec := simpleRun(3)
+		spec.models, spec.questions = []string{"m2", "m1"}, []string{"q1", "q_own"}
+		w.create(t, false, spec)
 	}
 	for n := 0; !one && n < 40; {
 		w.addRun(t)
@@ -37,23 +39,16 @@ func newSettledWorld(t *testing.T, one bool) *world {
 		run.older = false
 		n += len(run.jobs)
 	}
-	w.settleAll(t)
-	return w
-}
-
-// settleAll claims and settles all jobs.
-func (w *world) settleAll(t *testing.T) {
-	t.Helper()
 	for slices.ContainsFunc(w.runs, func(r *wroteRun) bool { return !r.isFinal() }) {
 		w.work(t)
 	}
+	return w
 }
 
 // raiseRevision changes a brand, so that all answers wait for a recount.
 func (w *world) raiseRevision(t *testing.T) {
 	t.Helper()
-	before := w.revision
-	for w.revision == before {
+	for before := w.revision; w.revision == before; {
 		w.changeBrands(t)
 	}
 }
@@ -72,14 +67,14 @@ func (w *world) splitFacts(t *testing.T) {
 	w.exec(t, `UPDATE measurement_runs SET jobs_counted = jobs_completed + jobs_failed`)
 	for _, run := range w.runs {
 		for part := range slices.Chunk(run.jobs, 3) {
-			var ended []visibility.Job
+			var ended []jobs.Ended
 			for _, j := range part {
-				e := jobs.Ended{Key: jobs.Key{Account: w.account, Run: run.id, Ordinal: j.ordinal}, Answer: j.stored, Failed: j.failed}
-				ended = append(ended, counted([]jobs.Ended{e})...)
+				key := jobs.Key{Account: w.account, Run: run.id, Ordinal: j.ordinal}
+				ended = append(ended, jobs.Ended{Key: key, Answer: j.stored, Failed: j.failed})
 			}
 			must(t, pgx.BeginFunc(t.Context(), w.plain, func(tx pgx.Tx) error {
 				var b pgx.Batch
-				if err := w.counter.Count(t.Context(), tx, &b, ended); err != nil {
+				if err := w.counter.Count(t.Context(), tx, &b, counted(ended)); err != nil {
 					return err
 				}
 				return tx.SendBatch(t.Context(), &b).Close()
@@ -88,16 +83,8 @@ func (w *world) splitFacts(t *testing.T) {
 	}
 }
 
-// checkSnapshot fails the test unless each answer that is counted has the facts that matching it with the present
-// brands gives, and all others are recounting.
-func (w *world) checkSnapshot(t *testing.T) {
-	t.Helper()
-	if err := w.snapshot(t); err != nil {
-		t.Error(err)
-	}
-}
-
-// snapshot is checkSnapshot for any goroutine.
+// snapshot returns an error unless each job has a status, and each answer that is counted has the facts that matching
+// it with the present brands gives.
 func (w *world) snapshot(t *testing.T) error {
 	m, err := visibility.ReadMetrics(t.Context(), w.pool, w.account, &visibility.Query{})
 	if err != nil {
@@ -138,10 +125,58 @@ func (w *world) checkAllCounted(t *testing.T) {
 			w.match(j)
 		}
 	})
-	q := &visibility.Query{}
-	want := w.metrics(q)
-	if diff := cmp.Diff(want, w.readMetrics(t, w.account, q), compareFloats); diff != "" || !want.Complete {
-		t.Errorf("complete: %t (-want +got):\n%s", want.Complete, diff)
+	w.compareMetrics(t, &visibility.Query{})
+}
+
+// TestStepsThatAreKilled ends the session of each kind of step before each of its statements, as a crash of the process
+// does. Reads are right at any time, and the next step goes on.
+func TestStepsThatAreKilled(t *testing.T) {
+	t.Parallel()
+	if storetest.OnCitus() {
+		t.Skip("about the sessions of one server")
+	}
+	for _, of := range []struct {
+		name    string
+		prepare func(*world, *testing.T) // what there is to do
+		step    func(testing.TB, *visibility.Counter) error
+	}{
+		{"recount", (*world).raiseRevision, recount},
+		{"backlog", (*world).forgetFacts, func(t testing.TB, c *visibility.Counter) error {
+			if err := c.FindUncounted(t.Context()); err != nil {
+				return err
+			}
+			return recount(t, c)
+		}},
+		{"merge", (*world).splitFacts, merge},
+	} {
+		t.Run(of.name, func(t *testing.T) {
+			t.Parallel()
+			w := newSettledWorld(t, true)
+			var left atomic.Int64 // statements until the session ends
+			isLast := func(string) bool { return left.Add(-1) == 0 }
+			pool := storetest.WithTracer(t, w.plain, onStatement{isLast, func(conn *pgx.Conn) {
+				var ended bool
+				end := w.plain.QueryRow(context.Background(), `SELECT pg_terminate_backend($1, 60000)`, conn.PgConn().PID())
+				if err := end.Scan(&ended); err != nil || !ended {
+					t.Errorf("end a session: %t, %v", ended, err)
+				}
+			}})
+			for n, killed := int64(1), true; killed; n++ {
+				of.prepare(w, t)
+				left.Store(n)
+				c := newCounter(pool)
+				killed = of.step(t, c) != nil
+				if !killed && n < 5 {
+					t.Fatal("a step has hardly any statements")
+				}
+				must(t, w.snapshot(t))
+				left.Store(0)
+				must(t, of.step(t, c))
+				w.checkAllCounted(t)
+			}
+			must(t, w.snapshot(t))
+			w.verify(t)
+		})
 	}
 }
 
@@ -150,11 +185,10 @@ func (w *world) checkAllCounted(t *testing.T) {
 func TestBacklogCountsWhatWaits(t *testing.T) {
 	t.Parallel()
 	s, _ := newRunningSite(t, 4)
-	own := s.createBrand(t, s.account, brands.Own, "Kovalt")
-	answer := &answers.Answer{Text: "Kovalt."}
-	settle(t, s.dispatcher, completedAll(s.claim(t, 4), answer)...)
-	s.simpleRun(t, s.account, 3)
-	settle(t, s.older, completedAll(s.claim(t, 3), answer)...)
+	own := s.createBrand(t, brands.Own, "Kovalt")
+	s.answer(t, s.dispatcher, texts(4, "Kovalt")...)
+	s.createRun(t, simpleRun(3))
+	s.answer(t, s.older, texts(3, "Kovalt")...)
 	must(t, s.counter.FindUncounted(t.Context()))
 	check := func(when string, want int64) {
 		t.Helper()
@@ -165,7 +199,7 @@ func TestBacklogCountsWhatWaits(t *testing.T) {
 		}
 	}
 	check("settled", 3)
-	s.changeBrand(t, s.account, own.ID, brands.Change{Aliases: []string{"Kovalt CRM"}})
+	s.changeBrand(t, own, alias("Kovalt CRM"))
 	check("with another alias", 7)
 	must(t, recount(t, s.counter))
 	check("recounted", 0)
@@ -176,13 +210,12 @@ func TestBacklogCountsWhatWaits(t *testing.T) {
 func TestDamagedFactsDelayNoOtherAccount(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.exec(t, insertQuestion)
 	accounts := []store.ID{s.account, s.newAccount(t)}
-	for _, account := range accounts {
-		own := s.createBrand(t, account, brands.Own, "Kovalt")
-		s.simpleRun(t, account, 3)
-		settle(t, s.dispatcher, completedAll(s.claim(t, 3), &answers.Answer{Text: "Kovalt."})...)
-		s.changeBrand(t, account, own.ID, brands.Change{Aliases: []string{"Kovalt CRM"}})
+	for _, s.account = range accounts {
+		own := s.createBrand(t, brands.Own, "Kovalt")
+		s.createRun(t, simpleRun(3))
+		s.answer(t, s.dispatcher, texts(3, "Kovalt")...)
+		s.changeBrand(t, own, alias("Kovalt CRM"))
 	}
 	for i, damaged := range accounts {
 		var facts []byte
@@ -191,10 +224,8 @@ func TestDamagedFactsDelayNoOtherAccount(t *testing.T) {
 		if err := recount(t, s.counter); err == nil || !strings.Contains(err.Error(), damaged.Text("acct")+": facts are damaged") {
 			t.Errorf("got %v, want damaged facts of %s", err, damaged.Text("acct"))
 		}
-		other := accounts[1-i]
-		if m := s.readMetrics(t, other, &visibility.Query{}); !m.Complete {
-			t.Errorf("the answers of the other account are not recounted: %+v", m.Answers)
-		}
+		s.account = accounts[1-i]
+		s.check(t, "the other account", visibility.Answers{OK: 3}, 3)
 		s.exec(t, `UPDATE visibility_facts SET facts = $2 WHERE account_id = $1`, damaged, facts)
 		s.exec(t, `UPDATE brand_revisions SET revision = revision + 1`)
 	}
@@ -206,18 +237,14 @@ func TestDamagedFactsDelayNoOtherAccount(t *testing.T) {
 func TestStaleChunkAfterTheRecount(t *testing.T) {
 	t.Parallel()
 	s, _ := newRunningSite(t, 3)
-	s.createBrand(t, s.account, brands.Own, "Kovalt")
-	settle(t, s.dispatcher, completedAll(s.claim(t, 3), &answers.Answer{Text: "Kovalt."})...)
+	s.createBrand(t, brands.Own, "Kovalt")
+	s.answer(t, s.dispatcher, texts(3, "Kovalt")...)
 	must(t, recount(t, s.counter))
 	s.exec(t, `UPDATE visibility_facts SET revision = revision - 1`)
 	s.exec(t, `UPDATE brand_revisions SET changed_at = changed_at - interval '3 hours'`)
-	if m := s.readMetrics(t, s.account, &visibility.Query{}); m.Answers.Recounting != 3 {
-		t.Fatalf("%+v", m.Answers)
-	}
+	s.check(t, "with a stale chunk", visibility.Answers{Recounting: 3}, 0)
 	must(t, recount(t, newCounter(s.plain)))
-	if m := s.readMetrics(t, s.account, &visibility.Query{}); !m.Complete || m.Answers.OK != 3 {
-		t.Errorf("complete: %t, %+v", m.Complete, m.Answers)
-	}
+	s.check(t, "recounted", visibility.Answers{OK: 3}, 3)
 }
 
 // TestLostChange: a process that has counted with a change which a failover lost counts with the next change, although it
@@ -225,16 +252,14 @@ func TestStaleChunkAfterTheRecount(t *testing.T) {
 func TestLostChange(t *testing.T) {
 	t.Parallel()
 	s, _ := newRunningSite(t, 3)
-	own := s.createBrand(t, s.account, brands.Own, "Kovalt")
-	s.changeBrand(t, s.account, own.ID, brands.Change{Aliases: []string{"Lost"}})
-	settle(t, s.dispatcher, completedAll(s.claim(t, 1), &answers.Answer{Text: "Lost."})...)
+	own := s.createBrand(t, brands.Own, "Kovalt")
+	s.changeBrand(t, own, alias("Lost"))
+	s.answer(t, s.dispatcher, texts(1, "Lost")...)
 	s.exec(t, `UPDATE brands SET aliases = '{}'`)
 	s.exec(t, `UPDATE brand_revisions SET revision = revision - 1`)
 	s.exec(t, `UPDATE visibility_facts SET revision = revision - 1`)
-	s.changeBrand(t, s.account, own.ID, brands.Change{Aliases: []string{"Ostrel"}})
-	settle(t, s.dispatcher, completedAll(s.claim(t, 2), &answers.Answer{Text: "Ostrel."})...)
+	s.changeBrand(t, own, alias("Ostrel"))
+	s.answer(t, s.dispatcher, texts(2, "Ostrel")...)
 	must(t, recount(t, s.counter))
-	if m := s.readMetrics(t, s.account, &visibility.Query{}); m.Rows[0].MentionRate.Count != 2 || m.Answers.OK != 3 {
-		t.Errorf("%d mentions in %+v, want those of the next change, 2", m.Rows[0].MentionRate.Count, m.Answers)
-	}
+	s.check(t, "with the next change", visibility.Answers{OK: 3}, 2)
 }

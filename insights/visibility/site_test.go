@@ -3,6 +3,7 @@ package visibility_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,6 +55,8 @@ func newSite(t testing.TB) *site {
 SELECT 'p1', d, true, 'test' FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) d`,
 		`INSERT INTO models (id, name, provider_code, provider_model, status, measurement_types, grounded_search)
 SELECT 'm' || n, 'Model', 'p1', 'model-' || n, 'active', '{grounded}', true FROM generate_series(1, 3) n`)
+	s.exec(t, `INSERT INTO questions (id, text, language, country, topic, tags, status)
+VALUES ('q1', 'Which?', 'it', 'IT', 't', '{}', 'active')`)
 	s.account = s.newAccount(t)
 	s.counter = newCounter(s.plain)
 	s.dispatcher = s.newDispatcher(t, countBy(s.counter), prepareBy(s.counter))
@@ -67,6 +70,13 @@ func open(t testing.TB, url string, open func(context.Context, string, int32) (*
 	must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
+}
+
+// newRunningSite returns a site with a run of some jobs.
+func newRunningSite(t testing.TB, jobs int) (s *site, run store.ID) {
+	t.Helper()
+	s = newSite(t)
+	return s, s.createRun(t, simpleRun(jobs))
 }
 
 // newAccount adds an account with a credential of the same id.
@@ -85,9 +95,11 @@ func (s *site) exec(t testing.TB, sql string, args ...any) {
 	must(t, err)
 }
 
-// newCounter returns a Counter that reads answers and questions as aiv dispatch does.
-func newCounter(pool *pgxpool.Pool) *visibility.Counter {
-	return visibility.NewCounter(visibility.Config{
+func newCounter(pool *pgxpool.Pool) *visibility.Counter { return visibility.NewCounter(config(pool)) }
+
+// config returns the configuration of a Counter that reads answers and questions as aiv dispatch does.
+func config(pool *pgxpool.Pool) visibility.Config {
+	return visibility.Config{
 		Pool: pool, Questions: catalog.QuestionTexts,
 		Answers: func(ctx context.Context, db store.Querier, account, run store.ID, ordinals []int32, each func([]visibility.Job) error) error {
 			return jobs.EachAnswer(ctx, db, account, run, ordinals, func(found []jobs.Ended) error { return each(counted(found)) })
@@ -99,7 +111,7 @@ func newCounter(pool *pgxpool.Pool) *visibility.Counter {
 			}
 			return all, err
 		},
-	})
+	}
 }
 
 // A countFunc is the Count of a dispatcher, a prepareFunc its Prepare.
@@ -156,8 +168,14 @@ type runSpec struct {
 	created                             time.Time
 }
 
+// simpleRun asks one model one question some times.
+func simpleRun(repetitions int) runSpec {
+	return runSpec{models: []string{"m1"}, questions: []string{"q1"}, repetitions: repetitions, country: "IT",
+		language: "it", measured: "grounded", method: "AIVM-1.0", created: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
+}
+
 // createRun adds a queued run.
-func (s *site) createRun(t testing.TB, account store.ID, r runSpec) store.ID {
+func (s *site) createRun(t testing.TB, r runSpec) store.ID {
 	t.Helper()
 	id := store.NewID()
 	s.exec(t, `
@@ -167,15 +185,8 @@ WITH run AS (
   SELECT $1, $2, $1, $3, $4, $5, $6, $7::integer, 'it-IT', $8, $9, cardinality($5::text[]) * cardinality($6::text[]) * $7::integer, $10
   RETURNING account_id, id
 ), arrival AS (`+jobs.EnqueueSQL+`) SELECT count(*) FROM run`,
-		account, id, r.measured, r.method, r.models, r.questions, r.repetitions, r.country, r.language, r.created)
+		s.account, id, r.measured, r.method, r.models, r.questions, r.repetitions, r.country, r.language, r.created)
 	return id
-}
-
-// simpleRun adds a run of one model and one question with some repetitions.
-func (s *site) simpleRun(t testing.TB, account store.ID, repetitions int) store.ID {
-	t.Helper()
-	return s.createRun(t, account, runSpec{models: []string{"m1"}, questions: []string{"q1"}, repetitions: repetitions,
-		country: "IT", language: "it", measured: "grounded", method: "AIVM-1.0", created: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)})
 }
 
 // claim claims jobs of all accounts.
@@ -192,15 +203,28 @@ func (s *site) claim(t testing.TB, limit int) (claimed []jobs.Job) {
 	return claimed
 }
 
-func completed(j jobs.Job, a *answers.Answer) jobs.Settlement {
-	return jobs.Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: jobs.Completed, Answer: a}
+// answer claims a job for each answer and settles it.
+func (s *site) answer(t testing.TB, d *jobs.Dispatcher, all ...*answers.Answer) {
+	t.Helper()
+	var settlements []jobs.Settlement
+	for i, j := range s.claim(t, len(all)) {
+		settlements = append(settlements, completed(j, all[i]))
+	}
+	settle(t, d, settlements...)
 }
 
-func completedAll(claimed []jobs.Job, a *answers.Answer) (all []jobs.Settlement) {
-	for _, j := range claimed {
-		all = append(all, completed(j, a))
-	}
-	return all
+// texts returns n answers with a text.
+func texts(n int, text string) []*answers.Answer {
+	return slices.Repeat([]*answers.Answer{{Text: text}}, n)
+}
+
+// citing returns an answer that cites a page.
+func citing(text, url string) *answers.Answer {
+	return &answers.Answer{Text: text, Citations: []answers.Citation{{Position: 1, URL: url}}}
+}
+
+func completed(j jobs.Job, a *answers.Answer) jobs.Settlement {
+	return jobs.Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: jobs.Completed, Answer: a}
 }
 
 func failed(j jobs.Job) jobs.Settlement {
@@ -222,20 +246,25 @@ func settle(t testing.TB, d *jobs.Dispatcher, settlements ...jobs.Settlement) {
 	}
 }
 
-// createBrand adds a brand to an account.
-func (s *site) createBrand(t testing.TB, account store.ID, kind, name string, domains ...string) *brands.Brand {
-	t.Helper()
-	b, err := brands.Create(t.Context(), s.plain, account, store.NewID(),
-		brands.Change{Kind: &kind, Name: &name, Domains: append([]string{}, domains...), MatchCase: new(false)})
-	must(t, err)
-	return b
+func named(kind, name string) brands.Change {
+	return brands.Change{Kind: &kind, Name: &name, MatchCase: new(false)}
 }
 
-func (s *site) changeBrand(t testing.TB, account store.ID, id store.ID, c brands.Change) {
+// createBrand adds a brand and returns its id.
+func (s *site) createBrand(t testing.TB, kind, name string) store.ID {
 	t.Helper()
-	_, err := brands.Update(t.Context(), s.plain, account, id, c)
+	b, err := brands.Create(t.Context(), s.plain, s.account, store.NewID(), named(kind, name))
+	must(t, err)
+	return b.ID
+}
+
+func (s *site) changeBrand(t testing.TB, id store.ID, c brands.Change) {
+	t.Helper()
+	_, err := brands.Update(t.Context(), s.plain, s.account, id, c)
 	must(t, err)
 }
+
+func alias(text string) brands.Change { return brands.Change{Aliases: []string{text}} }
 
 // age makes jobs of a run as old as those whose answers purge deletes.
 func (s *site) age(t testing.TB, run store.ID, ordinals ...int32) {
@@ -252,6 +281,16 @@ func (s *site) purge(t testing.TB) error {
 	return err
 }
 
+func recount(t testing.TB, c *visibility.Counter) error {
+	_, err := c.Recount(t.Context())
+	return err
+}
+
+func merge(t testing.TB, c *visibility.Counter) error {
+	_, err := c.Merge(t.Context())
+	return err
+}
+
 // verify fails the test unless facts and jobs are consistent.
 func (s *site) verify(t testing.TB) {
 	t.Helper()
@@ -262,10 +301,25 @@ func (s *site) verify(t testing.TB) {
 	}
 }
 
-func (s *site) count(t testing.TB, sql string, args ...any) (n int) {
+func (s *site) readMetrics(t testing.TB, q *visibility.Query) *visibility.Metrics {
 	t.Helper()
-	must(t, s.plain.QueryRow(t.Context(), sql, args...).Scan(&n))
-	return n
+	m, err := visibility.ReadMetrics(t.Context(), s.pool, s.account, q)
+	must(t, err)
+	return m
+}
+
+// check fails the test unless the account has these answers, which mention its brands, by name, so often.
+func (s *site) check(t testing.TB, when string, want visibility.Answers, mentioned ...int64) {
+	t.Helper()
+	m := s.readMetrics(t, &visibility.Query{})
+	var got []int64
+	for i := range m.Rows {
+		got = append(got, m.Rows[i].MentionRate.Count)
+	}
+	complete := want.Pending == 0 && want.Recounting == 0
+	if m.Answers != want || !slices.Equal(got, mentioned) || m.Answers.Complete() != complete {
+		t.Errorf("%s: %+v mention the brands %v times, want %+v and %v", when, m.Answers, got, want, mentioned)
+	}
 }
 
 func must(t testing.TB, err error) {

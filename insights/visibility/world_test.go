@@ -94,6 +94,8 @@ var (
 	tags      = []string{"a", "b", "c"}
 	countries = []string{"IT", "DE"}
 	languages = []string{"it", "de", "en"}
+
+	questionIDs = []string{"q1", "q2", "q3", "q4", "q_own"}
 )
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
@@ -112,7 +114,9 @@ func newWorld(t *testing.T, r *rand.Rand) *world {
 	t.Helper()
 	w := &world{site: newSite(t), r: r, made: make([]*brands.Brand, len(brandPool))}
 	for i, text := range []string{"Which is the best CRM for small teams, like Kovalt?", "How good is Ostrel?", "What does a CRM cost?", "Name three tools."} {
-		w.exec(t, `INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ($1, $2, 'it', 'IT', $3, $4, 'active')`,
+		w.exec(t, `
+INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ($1, $2, 'it', 'IT', $3, $4, 'active')
+ON CONFLICT (id) DO UPDATE SET (text, topic, tags) = (excluded.text, excluded.topic, excluded.tags)`,
 			fmt.Sprint("q", i+1), text, pick(r, topics), some(r, tags, 0))
 	}
 	w.exec(t, `INSERT INTO own_questions (account_id, id, text, language, country, topic, tags, status)
@@ -128,7 +132,7 @@ func (w *world) read(t *testing.T) {
 	w.active, w.revision, err = brands.ReadActive(t.Context(), w.plain, w.account)
 	must(t, err)
 	w.matcher = compile(w.active)
-	w.catalog, err = catalog.QuestionsOf(t.Context(), w.plain, w.account, w.questionIDs())
+	w.catalog, err = catalog.QuestionsOf(t.Context(), w.plain, w.account, questionIDs)
 	must(t, err)
 }
 
@@ -140,17 +144,17 @@ func compile(active []brands.Brand) *match.Matcher {
 	return match.Compile(compiled)
 }
 
-func (w *world) questionIDs() []string { return []string{"q1", "q2", "q3", "q4", "q_own"} }
-
 // addRun creates a random run.
 func (w *world) addRun(t *testing.T) {
 	t.Helper()
 	// Around the days on which the clocks of Rome, New York and Cairo change.
-	days := []time.Time{time.Date(2026, 3, 8, 0, 0, 0, 0, time.UTC), time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC), time.Date(2026, 4, 24, 0, 0, 0, 0, time.UTC)}
+	day := pick(w.r, []time.Time{time.Date(2026, 3, 8, 0, 0, 0, 0, time.UTC), time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC),
+		time.Date(2026, 4, 24, 0, 0, 0, 0, time.UTC)})
 	older, spec := w.r.IntN(4) == 0, runSpec{
-		models: some(w.r, []string{"m1", "m2", "m3"}, 1), questions: some(w.r, w.questionIDs(), 1), repetitions: 1 + w.r.IntN(4),
+		models: some(w.r, []string{"m1", "m2", "m3"}, 1), questions: some(w.r, questionIDs, 1), repetitions: 1 + w.r.IntN(4),
 		country: pick(w.r, countries), language: pick(w.r, languages), measured: pick(w.r, []string{"grounded", "closed_book"}),
-		method: pick(w.r, []string{"AIVM-1.0", "AIVM-0.9"}), created: pick(w.r, days).Add(time.Duration(w.r.IntN(48*60)-24*60) * time.Minute),
+		method:  pick(w.r, []string{"AIVM-1.0", "AIVM-0.9"}),
+		created: day.Add(time.Duration(w.r.IntN(48*60)-24*60) * time.Minute),
 	}
 	w.r.Shuffle(len(spec.models), func(i, j int) { spec.models[i], spec.models[j] = spec.models[j], spec.models[i] })
 	w.create(t, older, spec)
@@ -159,7 +163,7 @@ func (w *world) addRun(t *testing.T) {
 // create creates a run.
 func (w *world) create(t *testing.T, older bool, spec runSpec) {
 	t.Helper()
-	run := &wroteRun{runSpec: spec, id: w.createRun(t, w.account, spec), older: older}
+	run := &wroteRun{runSpec: spec, id: w.createRun(t, spec), older: older}
 	for _, m := range run.models {
 		for _, q := range run.questions {
 			for range run.repetitions {
@@ -194,8 +198,7 @@ func (w *world) work(t *testing.T) {
 	for _, j := range w.claim(t, w.r.IntN(120)) {
 		w.job(j.Key).held = &j
 	}
-	batches := make([][]jobs.Settlement, 4)
-	older := make([]jobs.Settlement, 0)
+	batches, older := make([][]jobs.Settlement, 4), []jobs.Settlement{}
 	w.eachJob(func(j *wroteJob) {
 		if j.held == nil || j.run.canceled || w.r.IntN(6) == 0 {
 			return
@@ -244,7 +247,7 @@ func (w *world) answer() *answers.Answer {
 		a.ModelVersion = new(pick(w.r, versions))
 	}
 	if w.r.IntN(2) == 0 {
-		a.Searched = new(w.r.IntN(2) == 0)
+		a.Searched = w.someBool()
 	}
 	return a
 }
@@ -303,8 +306,7 @@ func (w *world) recount(t *testing.T) {
 	t.Helper()
 	must(t, w.counter.FindUncounted(t.Context()))
 	// Another process, because one looks at accounts whose brands have not changed once a minute.
-	_, err := newCounter(w.plain).Recount(t.Context())
-	must(t, err)
+	must(t, recount(t, newCounter(w.plain)))
 	w.eachJob(func(j *wroteJob) {
 		switch {
 		case !j.ended || j.failed || j.facts == nil && !j.run.isFinal():
@@ -365,7 +367,7 @@ func (w *world) changeBrands(t *testing.T) {
 		if w.r.IntN(3) == 0 {
 			c = brands.Change{Status: new(pick(w.r, brands.Statuses))}
 		}
-		w.changeBrand(t, w.account, w.made[n].ID, c)
+		w.changeBrand(t, w.made[n].ID, c)
 	}
 	w.read(t)
 }
@@ -373,6 +375,7 @@ func (w *world) changeBrands(t *testing.T) {
 // changeQuestions gives a question another topic and other tags.
 func (w *world) changeQuestions(t *testing.T) {
 	t.Helper()
-	w.exec(t, `UPDATE questions SET topic = $2, tags = $3 WHERE id = $1`, pick(w.r, w.questionIDs()), pick(w.r, topics), some(w.r, tags, 0))
+	w.exec(t, `UPDATE questions SET topic = $2, tags = $3 WHERE id = $1`,
+		pick(w.r, questionIDs), pick(w.r, topics), some(w.r, tags, 0))
 	w.read(t)
 }
