@@ -58,8 +58,7 @@ func TestSearchEqualsAnObviousOne(t *testing.T) {
 func reference(m *Matcher, s *scratch, sequences map[string]bool) (all []found) {
 	for i := range s.units {
 		u := &s.units[i]
-		chars := slices.Clone(s.normalize(u, u.end))
-		r := &referenceUnit{m: m, s: s, u: u, chars: chars}
+		r := &referenceUnit{m: m, s: s, u: u, chars: slices.Clone(s.normalize(u, u.end))}
 		r.findAll()
 		for _, o := range r.take() {
 			all = append(all, found{int(u.start), int(o.start), int(o.end), m.brands[o.brand].ID, o.kind, o.conflict, r.absent(o), r.echoes(o, sequences)})
@@ -81,16 +80,14 @@ func (r *referenceUnit) findAll() {
 	for start := range r.chars {
 		for n, name := range r.m.names {
 			p := newPattern(string(name.written))
-			ends := r.ends(p, start, r.m.brands[name.brand].MatchCase && !name.exclude)
-			for _, end := range ends {
-				o := occurrence{start: int32(start), end: int32(end), length: int32(end - start), brand: name.brand, name: int32(n), kind: name.kind}
-				if !r.bounded(start, end) {
-					continue
-				}
-				if name.exclude {
-					r.excluded = append(r.excluded, o)
-				} else {
-					r.occurrences = append(r.occurrences, o)
+			to := &r.occurrences
+			if name.exclude {
+				to = &r.excluded
+			}
+			for _, end := range r.ends(p, start, r.m.brands[name.brand].MatchCase && !name.exclude) {
+				if r.bounded(start, end) {
+					*to = append(*to, occurrence{start: int32(start), end: int32(end), length: int32(end - start),
+						brand: name.brand, name: int32(n), kind: name.kind})
 				}
 			}
 		}
@@ -191,13 +188,13 @@ func (r *referenceUnit) ends(p *pattern, start int, matchCase bool) (ends []int)
 			}
 		}
 		for g := range gaps {
-			if n := len([]rune(g)); plain(onlyText(r.chars[min(end, len(r.chars)):min(end+n, len(r.chars))])) == g {
+			if n := len([]rune(g)); r.text(end, end+n) == g {
 				states = append(states, state{st.token + 1, end + n, end + n})
 			}
 		}
 		if isAmp(st.token+1) && st.token+2 < len(p.tokens) && !isAmp(st.token) && r.letters(p, st.token, -1) >= 3 && r.letters(p, st.token+2, 1) >= 3 {
 			for _, w := range []string{" and ", " und ", " et ", " y ", " e ", " og ", " och ", " en "} {
-				if plain(onlyText(r.chars[min(end, len(r.chars)):min(end+len(w), len(r.chars))])) == w {
+				if r.text(end, end+len(w)) == w {
 					states = append(states, state{st.token + 2, end + len(w), end + len(w)})
 				}
 			}
@@ -207,20 +204,19 @@ func (r *referenceUnit) ends(p *pattern, start int, matchCase bool) (ends []int)
 	return slices.Compact(ends)
 }
 
-// onlyText makes hosts characters that are in no name.
-func onlyText(chars []char) []char {
-	chars = slices.Clone(chars)
+// text returns characters of the unit. Hosts become characters that are in no name.
+func (r *referenceUnit) text(from, to int) string {
+	chars := slices.Clone(r.chars[min(from, len(r.chars)):min(to, len(r.chars))])
 	for i := range chars {
 		if chars[i].isHost() {
 			chars[i].r = '\u0001'
 		}
 	}
-	return chars
+	return plain(chars)
 }
 
 // letters counts the letters of the whole run around a token's side.
 func (r *referenceUnit) letters(p *pattern, i, step int) int {
-	text := ""
 	from, to := i, i
 	for step < 0 && p.tokens[from].hump {
 		from--
@@ -228,6 +224,7 @@ func (r *referenceUnit) letters(p *pattern, i, step int) int {
 	for step > 0 && to+1 < len(p.tokens) && p.tokens[to+1].hump {
 		to++
 	}
+	text := ""
 	for _, tok := range p.tokens[from : to+1] {
 		text += plain(p.chars[tok.start:tok.end])
 	}
@@ -247,14 +244,11 @@ func (r *referenceUnit) bounded(start, end int) bool {
 	case neighbour.isMark():
 		return false
 	case edge.class() == hangul && neighbour.class() == hangul:
-		tail := ""
-		for _, c := range r.chars[end:] {
-			if c.class() != hangul {
-				break
-			}
-			tail += string(c.r)
+		tail := r.chars[end:]
+		if at := slices.IndexFunc(tail, func(c char) bool { return c.class() != hangul }); at >= 0 {
+			tail = tail[:at]
 		}
-		return particles[tail]
+		return particles[plain(tail)]
 	}
 	return separate(edge, neighbour)
 }
@@ -270,12 +264,11 @@ func separate(edge, neighbour char) bool {
 // take applies M11 to each pair of occurrences.
 func (r *referenceUnit) take() (taken []occurrence) {
 	overlap := func(x, y occurrence) bool { return x.start < y.end && y.start < x.end }
-	var left []occurrence
-	for _, o := range r.occurrences {
-		if !slices.ContainsFunc(r.excluded, func(e occurrence) bool { return e.brand == o.brand && overlap(e, o) && e.length >= o.length }) {
-			left = append(left, o)
-		}
-	}
+	left := slices.DeleteFunc(r.occurrences, func(o occurrence) bool {
+		return slices.ContainsFunc(r.excluded, func(e occurrence) bool {
+			return e.brand == o.brand && overlap(e, o) && e.length >= o.length
+		})
+	})
 	r.s.chars = append(r.s.chars[:0], r.chars...)
 	slices.SortStableFunc(left, func(x, y occurrence) int {
 		if x.length != y.length {
@@ -310,7 +303,7 @@ func (r *referenceUnit) absent(o occurrence) bool {
 func (r *referenceUnit) reaches(patterns []string, lo, hi int, between func(from, to int) (int, int, int)) bool {
 	for from := lo; from < hi; from++ {
 		for to := from + 1; to <= min(hi, from+70); to++ {
-			if !r.isWhole(from, to) || !phraseSet(patterns)[plain(onlyText(r.chars[from:to]))] {
+			if !r.isWhole(from, to) || !phraseSet(patterns)[r.text(from, to)] {
 				continue
 			}
 			a, b, most := between(from, to)
@@ -321,7 +314,7 @@ func (r *referenceUnit) reaches(patterns []string, lo, hi int, between func(from
 				}
 				stopped = stopped || endsSentence(r.chars, i)
 				for k := i + 1; k <= b; k++ {
-					stopped = stopped || r.isWhole(i, k) && slices.Contains(turnWords, plain(onlyText(r.chars[i:k])))
+					stopped = stopped || r.isWhole(i, k) && slices.Contains(turnWords, r.text(i, k))
 				}
 			}
 			if spaces <= most && !stopped {
