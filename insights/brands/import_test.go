@@ -2,12 +2,10 @@ package brands_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"aiv/insights/brands"
@@ -41,13 +39,19 @@ SELECT name || CASE WHEN status = 'archived' THEN ' (archived)' ELSE '' END FROM
 	return names
 }
 
-func (f *fixture) audited(t testing.TB) (n int) {
+// check compares the account's brands, its revision, and the number of imports in audit_log.
+func (f *fixture) check(t testing.TB, revision int64, audited int, names ...string) {
 	t.Helper()
+	var n int
 	must(t, f.pool.QueryRow(t.Context(), `SELECT count(*) FROM audit_log WHERE action = 'brands.import'`).Scan(&n))
-	return n
+	equal(t, "names", names, f.names(t))
+	if r := f.revision(t); r != revision || n != audited {
+		t.Errorf("revision %d, %d imports in audit_log; want %d and %d", r, n, revision, audited)
+	}
 }
 
-// TestImportTwiceChangesNothing: lines find their brands by id or name, the revision grows once, and a second import changes nothing.
+// TestImportTwiceChangesNothing: lines find their brands by id or name, the revision grows once, and a second import
+// changes nothing.
 func TestImportTwiceChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -60,24 +64,16 @@ func TestImportTwiceChangesNothing(t *testing.T) {
 	}
 	for range 2 {
 		must(t, f.importLines(t, file...))
-		if diff := cmp.Diff([]string{"Ostrel", "Kovalt", "Halden (archived)", "Fenwick"}, f.names(t)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		if r, n := f.revision(t), f.audited(t); r != 3 || n != 1 {
-			t.Errorf("revision %d, %d rows in audit_log", r, n)
-		}
+		f.check(t, 3, 1, "Ostrel", "Kovalt", "Halden (archived)", "Fenwick")
 	}
 	// An archived brand only: the active brands are the same.
-	if err := f.importLines(t, line(f.account, "", "halden", "archived")); err != nil || f.revision(t) != 3 || f.audited(t) != 2 {
-		t.Errorf("%v, revision %d", err, f.revision(t))
-	}
+	must(t, f.importLines(t, line(f.account, "", "halden", "archived")))
+	f.check(t, 3, 2, "Ostrel", "Kovalt", "halden (archived)", "Fenwick")
 	// Of brands with equal names the active one is replaced.
 	f.create(t, named("Halden"))
 	must(t, f.importLines(t, line(f.account, store.NewID().Text("brand"), "ostrel", "archived")))
 	must(t, f.importLines(t, line(f.account, "", "HALDEN", "active"), line(f.account, "", "OSTREL", "active")))
-	if diff := cmp.Diff([]string{"OSTREL", "Kovalt", "halden (archived)", "Fenwick", "HALDEN", "ostrel (archived)"}, f.names(t)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	f.check(t, 5, 4, "OSTREL", "Kovalt", "halden (archived)", "Fenwick", "HALDEN", "ostrel (archived)")
 }
 
 // TestImportRefusals: a file is imported completely or not at all, and all lines that cannot be imported are reported.
@@ -85,7 +81,7 @@ func TestImportRefusals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	a := f.create(t, named("Kovalt"))
-	other := &fixture{f.pool, f.newAccount(t)}
+	other := f.another(t)
 	theirs := other.create(t, named("Ostrel"))
 	erased := f.newAccount(t)
 	f.exec(t, `UPDATE accounts SET erased_at = now() WHERE id = $1`, erased)
@@ -111,13 +107,10 @@ func TestImportRefusals(t *testing.T) {
 		{"too many", "account " + f.account.Text("acct") + " would have 101 active brands; it may have at most 100", tooMany},
 	} {
 		err := f.importLines(t, append([]string{good}, tt.lines...)...)
-		if err == nil || strings.Split(err.Error(), "\n")[0] != tt.want {
-			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
-		}
+		equal(t, tt.name, tt.want, strings.Split(fmt.Sprint(err), "\n")[0])
 	}
-	if len(f.names(t)) != 1 || len(other.names(t)) != 1 || f.audited(t) != 0 || f.revision(t) != 1 {
-		t.Error("a refused import has changed something")
-	}
+	f.check(t, 1, 0, "Kovalt")
+	other.check(t, 1, 0, "Ostrel")
 }
 
 // TestListForOperators: the list has all accounts, with the revision of each.
@@ -127,8 +120,7 @@ func TestListForOperators(t *testing.T) {
 	f.create(t, named("Kovalt"))
 	b := f.create(t, named("Ostrel"))
 	f.update(t, b.ID, archive)
-	other := &fixture{f.pool, f.newAccount(t)}
-	other.create(t, named("Kovalt"))
+	f.another(t).create(t, named("Kovalt"))
 	admin := &brands.Admin{Pool: f.pool, Actor: "test"}
 	for _, tt := range []struct {
 		account *store.ID
@@ -140,15 +132,11 @@ func TestListForOperators(t *testing.T) {
 		{&f.account, "archived", []string{"Ostrel 3"}},
 	} {
 		all, err := admin.List(t.Context(), tt.account, tt.status)
+		must(t, err)
 		var got []string
 		for _, l := range all {
 			got = append(got, fmt.Sprint(l.Name, " ", l.Revision))
 		}
-		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
-			t.Errorf("%v (-want +got):\n%s", err, diff)
-		}
-	}
-	if _, err := brands.Get(t.Context(), f.pool, other.account, b.ID); !errors.Is(err, brands.ErrNotFound) {
-		t.Errorf("another account's brand: got %v", err)
+		equal(t, "brands "+tt.status, tt.want, got)
 	}
 }

@@ -2,8 +2,10 @@ package brands_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/insights/brands"
@@ -44,6 +46,9 @@ func (f *fixture) exec(t testing.TB, sql string, args ...any) {
 	must(t, err)
 }
 
+// another returns the fixture of another account.
+func (f *fixture) another(t testing.TB) *fixture { return &fixture{f.pool, f.newAccount(t)} }
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -56,24 +61,39 @@ func named(name string, aliases ...string) brands.Change {
 	return brands.Change{Kind: new(brands.Competitor), Name: &name, Aliases: append([]string{}, aliases...), MatchCase: new(false)}
 }
 
-var archive = brands.Change{Status: new(brands.Archived)}
+var archive, reactivate = brands.Change{Status: new(brands.Archived)}, brands.Change{Status: new(brands.Active)}
+
+func equal(t testing.TB, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func (f *fixture) tryCreate(t testing.TB, c brands.Change) (*brands.Brand, error) {
+	return brands.Create(t.Context(), f.pool, f.account, store.NewID(), c)
+}
+
+func (f *fixture) tryUpdate(t testing.TB, id store.ID, c brands.Change) error {
+	_, err := brands.Update(t.Context(), f.pool, f.account, id, c)
+	return err
+}
 
 func (f *fixture) create(t testing.TB, c brands.Change) *brands.Brand {
 	t.Helper()
 	if faults := c.Check(); len(faults) > 0 {
 		t.Fatal(faults)
 	}
-	b, err := brands.Create(t.Context(), f.pool, f.account, store.NewID(), c)
+	b, err := f.tryCreate(t, c)
 	must(t, err)
 	return b
 }
 
-// update changes a brand and returns the account's revision after it.
-func (f *fixture) update(t testing.TB, id store.ID, c brands.Change) (*brands.Brand, int64) {
+func (f *fixture) update(t testing.TB, id store.ID, c brands.Change) *brands.Brand {
 	t.Helper()
 	b, err := brands.Update(t.Context(), f.pool, f.account, id, c)
 	must(t, err)
-	return b, f.revision(t)
+	return b
 }
 
 func (f *fixture) revision(t testing.TB) int64 {
@@ -94,12 +114,8 @@ FROM generate_series(1, $2::int) i`, f.account, n, status)
 INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) VALUES ($1, 1, now(), now()) ON CONFLICT DO NOTHING`, f.account)
 }
 
-// conflictsOf returns the pointers of a conflict.
-func conflictsOf(err error) (at []string) {
-	if e, ok := errors.AsType[*brands.ConflictError](err); ok {
-		for _, c := range e.Conflicts {
-			at = append(at, c.At)
-		}
-	}
-	return at
+// isConflict reports whether an error is of conflicts at exactly these texts.
+func isConflict(err error, at ...string) bool {
+	e, ok := errors.AsType[*brands.ConflictError](err)
+	return ok && slices.EqualFunc(e.Conflicts, at, func(c brands.Conflict, at string) bool { return c.At == at })
 }
