@@ -9,6 +9,7 @@ import (
 	"aiv/store"
 	"aiv/store/storetest"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -27,9 +28,7 @@ func newFixture(t *testing.T, lines ...string) *fixture {
 	f.admin = &catalog.Admin{Pool: f.pool, Actor: "olga"}
 	f.exec(t, `INSERT INTO plans (code, features) VALUES ('p', '{}')`)
 	f.exec(t, `INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'us', 'p'), ($2, 'them', 'p')`, f.ours, f.theirs)
-	if len(lines) > 0 {
-		f.load(t, lines...)
-	}
+	f.load(t, lines...)
 	return f
 }
 
@@ -53,11 +52,29 @@ func must(t testing.TB, err error) {
 	}
 }
 
+func equal(t *testing.T, what string, want, got any, opts ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, opts...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func (f *fixture) importLines(t *testing.T, lines ...string) (catalog.Imported, error) {
+	return f.admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "\n")), nil)
+}
+
 // load imports valid lines.
 func (f *fixture) load(t *testing.T, lines ...string) {
 	t.Helper()
-	_, err := f.admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "\n")), nil)
-	must(t, err)
+	if len(lines) > 0 {
+		_, err := f.importLines(t, lines...)
+		must(t, err)
+	}
+}
+
+func (f *fixture) setDependency(t *testing.T, name string, met bool, note string) {
+	t.Helper()
+	must(t, f.admin.SetDependency(t.Context(), "acme", name, met, note))
 }
 
 func (f *fixture) revision(t *testing.T) int64 {
@@ -73,26 +90,47 @@ func (f *fixture) now(t *testing.T, c *catalog.Catalog) *catalog.Snapshot {
 	return snapshot
 }
 
-const (
-	acme = `{"kind":"provider","code":"acme","name":"Acme"}`
+// state counts the rows of each table that an import writes.
+func (f *fixture) state(t *testing.T) string {
+	t.Helper()
+	return read[string](t, f, `SELECT concat_ws(' ', (SELECT count(*) FROM providers), (SELECT count(*) FROM models),
+		(SELECT count(*) FROM questions), (SELECT count(*) FROM own_questions), (SELECT count(*) FROM methodologies),
+		(SELECT revision FROM catalog_revision), (SELECT count(*) FROM audit_log))`)
+}
 
-	modelForm = `{"kind":"model","id":%q,"name":"One","provider":"acme","provider_model":"one-1","status":"active",` +
-		`"measurement_types":["grounded"],"countries":null,"languages":["it","de-AT"],"grounded_search":true}`
-)
+const acme = `{"kind":"provider","code":"acme","name":"Acme"}`
 
-func model(id string) string { return fmt.Sprintf(modelForm, id) }
+func model(id string) string {
+	return fmt.Sprintf(`{"kind":"model","id":%q,"name":"One","provider":"acme","provider_model":"one-1",`+
+		`"status":"active","measurement_types":["grounded"],"countries":null,"languages":["it","de-AT"],`+
+		`"grounded_search":true}`, id)
+}
 
-// question returns a line. A zero owner makes a shared question.
-func question(id string, owner store.ID, status string) string {
+var shared store.ID // owns the questions of all accounts
+
+func question(id string, owner store.ID) string {
 	account := "null"
-	if owner != (store.ID{}) {
+	if owner != shared {
 		account = `"` + owner.Text("acct") + `"`
 	}
 	return fmt.Sprintf(`{"kind":"question","id":%q,"account_id":%s,"text":"Which?","language":"it","country":"IT","topic":"shoes",`+
-		`"tags":["a","b"],"status":%q}`, id, account, status)
+		`"tags":["a","b"],"status":"active"}`, id, account)
 }
 
 func methodology(version, status string, types string) string {
 	return fmt.Sprintf(`{"kind":"methodology","version":%q,"status":%q,"measurement_types":[%s],"max_repetitions":20,"max_jobs":100000}`,
 		version, status, types)
 }
+
+// edit replaces the first of each two texts in a line by the second.
+func edit(line string, pairs ...string) string {
+	for i := 0; i < len(pairs); i += 2 {
+		if !strings.Contains(line, pairs[i]) {
+			panic(pairs[i] + " is not in " + line)
+		}
+		line = strings.Replace(line, pairs[i], pairs[i+1], 1)
+	}
+	return line
+}
+
+func archived(line string) string { return edit(line, `"active"`, `"archived"`) }

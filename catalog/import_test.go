@@ -6,85 +6,70 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"aiv/catalog"
 	"aiv/store"
 	"aiv/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // everything returns lines of each kind, where references come before what they refer to.
 func (f *fixture) everything() []string {
 	return []string{
-		question("q/ours", f.ours, "active"), model("m1"), "", acme, question("q/shared", store.ID{}, "archived"),
+		question("q/ours", f.ours), model("m1"), "", acme, archived(question("q/shared", shared)),
 		methodology("AIVM-2.0", "active", `"plain"`),
-		strings.NewReplacer(`"countries":null`, `"countries":["IT"]`, `["it","de-AT"]`, `null`, "true}", "false}").Replace(model("m2")),
-		strings.NewReplacer(`["it","de-AT"]`, `[]`, `"One"`, `"\u00c9t\u00e9 \"<&>\" \\"`).Replace(model("m3")),
+		edit(model("m2"), `"countries":null`, `"countries":["IT"]`, `["it","de-AT"]`, `null`, "true}", "false}"),
+		edit(model("m3"), `["it","de-AT"]`, `[]`, `"One"`, `"\u00c9t\u00e9 \"<&>\" \\"`),
 	}
 }
 
+// TestImportTwice: a file that is imported again changes nothing.
 func TestImportTwice(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	file := strings.Join(f.everything(), "\n")
-	want := catalog.Imported{Providers: 1, Methodologies: 1, Models: 3, Questions: 2}
-	before := f.revision(t)
-	var times []time.Time
+	before, kept := f.revision(t), ""
 	for i := range 3 { // also repeats the names of temporary tables on a connection
-		got, err := f.admin.Import(t.Context(), strings.NewReader(file), nil)
+		got, err := f.importLines(t, f.everything()...)
 		must(t, err)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("import %d (-want +got):\n%s", i+1, diff)
+		equal(t, "imported", catalog.Imported{Providers: 1, Methodologies: 1, Models: 3, Questions: 2}, got)
+		now := read[string](t, f, `SELECT concat_ws(' ', (SELECT min(created_at) FROM questions),
+			(SELECT min(created_at) FROM own_questions), (SELECT revision FROM catalog_revision))`)
+		if i > 0 {
+			equal(t, "times of creation and revision", kept, now)
 		}
-		after := f.revision(t)
-		if changed := after != before; changed != (i == 0) {
-			t.Errorf("import %d: the revision changed: %v", i+1, changed)
-		}
-		if after < before {
-			t.Errorf("import %d: the revision went from %d to %d", i+1, before, after)
-		}
-		before = after
-		times = append(times, read[time.Time](t, f, `
-SELECT LEAST((SELECT min(created_at) FROM questions), (SELECT min(created_at) FROM own_questions))`))
+		kept = now
 	}
-	if diff := cmp.Diff(times[:1], times[2:]); diff != "" {
-		t.Errorf("created_at (-first +last import):\n%s", diff)
+	if after := f.revision(t); after <= before {
+		t.Errorf("the revision went from %d to %d", before, after)
 	}
-	log := read[[]string](t, f, `SELECT array_agg(concat_ws(' ', actor, action, subject, detail)) FROM audit_log`)
-	wantLog := []string{`olga catalog.import catalog {"models": 3, "providers": 1, "questions": 2, "rows_changed": 7, "methodologies": 1}`}
-	if diff := cmp.Diff(wantLog, log); diff != "" {
-		t.Errorf("audit_log (-want +got):\n%s", diff)
-	}
+	equal(t, "audit_log", []string{`olga catalog.import catalog ` +
+		`{"models": 3, "providers": 1, "questions": 2, "rows_changed": 7, "methodologies": 1}`},
+		read[[]string](t, f, `SELECT array_agg(concat_ws(' ', actor, action, subject, detail)) FROM audit_log`))
 }
 
-// TestExportImport: importing an export into another database and exporting it again gives the same bytes.
+// TestExportImport: importing an export into another database and exporting it again gives the same bytes. Importing it
+// into its own database changes nothing.
 func TestExportImport(t *testing.T) {
 	t.Parallel()
 	from, to := newFixture(t), newFixture(t)
 	from.load(t, from.everything()...)
-	from.load(t, strings.Replace(acme, `"acme"`, `"Abc"`, 1), model("m0"), question("a", from.ours, "active"), methodology("AIVM-0.9", "retired", `"plain"`))
+	from.load(t, edit(acme, `"acme"`, `"Abc"`), model("m0"), question("a", from.ours))
+	from.load(t, methodology("AIVM-0.9", "retired", `"plain"`))
 	to.exec(t, `UPDATE accounts SET id = $1 WHERE id = $2`, from.ours, to.ours)
 	export := func(f *fixture) string {
 		var b bytes.Buffer
 		must(t, catalog.Export(t.Context(), f.pool, &b))
 		return b.String()
 	}
-	first := export(from)
+	first, state := export(from), from.state(t)
 	if got, want := strings.Count(first, "\n"), 12; got != want { // the migrations add AIVM-1.0
 		t.Errorf("exported %d lines, want %d:\n%s", got, want, first)
 	}
 	to.load(t, first)
-	if diff := cmp.Diff(first, export(to)); diff != "" {
-		t.Errorf("another database (-first +second export):\n%s", diff)
-	}
-	before := from.revision(t)
+	equal(t, "another database", first, export(to))
 	from.load(t, first)
-	if from.revision(t) != before {
-		t.Error("importing an export changed its database")
-	}
+	equal(t, "row counts and revision", state, from.state(t))
 }
 
 // TestExportToASlowReader: the timeouts of a session do not end an export whose reader is slow.
@@ -109,8 +94,8 @@ SELECT 'q' || n, repeat('x', 1000), 'it', 'IT', '', '{}', 'active' FROM generate
 		return b.Write(p)
 	}
 	must(t, catalog.Export(t.Context(), pool, writer(slow)))
-	if got, want := strings.Count(b.String(), `"kind":"question"`), questions; got != want {
-		t.Errorf("exported %d questions, want %d", got, want)
+	if got := strings.Count(b.String(), `"kind":"question"`); got != questions {
+		t.Errorf("exported %d questions, want %d", got, questions)
 	}
 }
 
@@ -122,50 +107,30 @@ func (w writer) Write(p []byte) (int, error) { return w(p) }
 func TestEachChange(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	lines := []string{acme, strings.Replace(acme, "acme", "other", 1), model("m"), question("q", f.ours, "active"),
-		question("s", store.ID{}, "active"), methodology("AIVM-2.0", "retired", `"plain"`)}
+	lines := []string{acme, edit(acme, "acme", "other"), model("m"), question("q", f.ours), question("s", shared),
+		methodology("AIVM-2.0", "retired", `"plain"`)}
 	f.load(t, lines...)
-	c := catalog.New(f.pool)
-	revision := f.now(t, c).Revision
+	revision := f.revision(t)
 	for _, change := range []struct {
 		line     int
 		old, new string
 	}{
 		{0, `"Acme"`, `"ACME"`},
-		{2, `"One"`, `"Two"`},
-		{2, `"acme"`, `"other"`},
-		{2, `one-1`, `one-2`},
-		{2, `"active"`, `"deprecated"`},
-		{2, `["grounded"]`, `["grounded","plain"]`},
-		{2, `"countries":null`, `"countries":[]`},
-		{2, `["it","de-AT"]`, `null`},
+		{2, `"One"`, `"Two"`}, {2, `"acme"`, `"other"`}, {2, `one-1`, `one-2`}, {2, `"active"`, `"deprecated"`},
+		{2, `["grounded"]`, `["grounded","plain"]`}, {2, `"countries":null`, `"countries":[]`}, {2, `["it","de-AT"]`, `null`},
 		{2, `true}`, `false}`},
-		{3, `shoes`, `hats`},
-		{3, `["a","b"]`, `["b","a"]`},
-		{3, `"active"`, `"archived"`},
-		{4, `shoes`, `hats`},
-		{4, `["a","b"]`, `["b","a"]`},
-		{4, `"active"`, `"archived"`},
-		{5, `"retired"`, `"active"`},
-		{5, `["plain"]`, `["other"]`},
-		{5, `:20,`, `:21,`},
-		{5, `100000`, `99999`},
+		{3, `shoes`, `hats`}, {3, `["a","b"]`, `["b","a"]`}, {3, `"active"`, `"archived"`},
+		{4, `shoes`, `hats`}, {4, `["a","b"]`, `["b","a"]`}, {4, `"active"`, `"archived"`},
+		{5, `"retired"`, `"active"`}, {5, `["plain"]`, `["other"]`}, {5, `:20,`, `:21,`}, {5, `100000`, `99999`},
 	} {
-		changed := strings.Replace(lines[change.line], change.old, change.new, 1)
-		if changed == lines[change.line] {
-			t.Fatalf("%s is not in %s", change.old, changed)
-		}
-		lines[change.line] = changed
-		f.load(t, changed)
-		next := f.now(t, c).Revision
-		if next <= revision {
-			t.Errorf("%s for %s: revision %d after %d", change.new, change.old, next, revision)
+		lines[change.line] = edit(lines[change.line], change.old, change.new)
+		f.load(t, lines[change.line])
+		next := f.revision(t)
+		f.load(t, lines...)
+		if again := f.revision(t); next <= revision || again != next {
+			t.Errorf("%+v: revision %d, %d, and %d when it is imported again", change, revision, next, again)
 		}
 		revision = next
-		f.load(t, lines...)
-		if f.revision(t) != revision {
-			t.Errorf("%s for %s: importing it again increased the revision", change.new, change.old)
-		}
 	}
 }
 
@@ -176,25 +141,21 @@ func TestConcurrentImports(t *testing.T) {
 	var wg sync.WaitGroup
 	errs := make([]error, 4)
 	for i := range errs {
-		wg.Go(func() {
-			_, errs[i] = f.admin.Import(t.Context(), strings.NewReader(methodology(fmt.Sprintf("AIVM-2.%d", i), "active", `"plain"`)), nil)
-		})
+		wg.Go(func() { _, errs[i] = f.importLines(t, methodology(fmt.Sprintf("AIVM-2.%d", i), "active", `"plain"`)) })
 	}
 	wg.Wait()
-	failed := 0
+	succeeded := 0
 	for _, err := range errs {
-		if err != nil {
-			failed++
-			if storetest.OnCitus() && store.IsLockTimeout(err) {
-				continue // a cluster gives up on locks sooner
-			}
-			if got, want := err.Error(), "more than one active methodology covers plain; retire the others in the same file"; got != want {
-				t.Errorf("got %s, want %s", got, want)
-			}
+		switch {
+		case err == nil:
+			succeeded++
+		case storetest.OnCitus() && store.IsLockTimeout(err): // a cluster gives up on locks sooner
+		default:
+			equal(t, "error", "more than one active methodology covers plain; retire the others in the same file", err.Error())
 		}
 	}
-	if failed != len(errs)-1 {
-		t.Errorf("%d of %d imports failed", failed, len(errs))
+	if succeeded != 1 {
+		t.Errorf("%d imports succeeded", succeeded)
 	}
 }
 
@@ -202,29 +163,131 @@ func TestConcurrentImports(t *testing.T) {
 func TestQuestionTags(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	tagged := func(id string, owner store.ID, tags string) string {
-		return strings.Replace(question(id, owner, "active"), `"a","b"`, tags, 1)
-	}
-	f.load(t, tagged("shared", store.ID{}, `"a","b"`), tagged("ours", f.ours, `"a"`), tagged("none", f.ours, ``), tagged("kept", f.ours, `"k"`))
+	tagged := func(id string, owner store.ID, tags string) string { return edit(question(id, owner), `"a","b"`, tags) }
+	ours, kept, none := tagged("ours", f.ours, `"a"`), tagged("kept", f.ours, `"k"`), tagged("none", f.ours, ``)
 	for _, step := range []struct {
 		lines []string
-		want  []string
+		want  string
 	}{
-		{nil, []string{"ours: a", "ours: k", "shared: a", "shared: b"}},
-		{[]string{tagged("shared", store.ID{}, `"b","c"`)}, []string{"ours: a", "ours: k", "shared: b", "shared: c"}},
-		{[]string{tagged("shared", store.ID{}, `"c","b"`)}, []string{"ours: a", "ours: k", "shared: b", "shared: c"}},
-		{[]string{tagged("shared", store.ID{}, ``), tagged("none", f.ours, `"n"`)}, []string{"ours: a", "ours: k", "ours: n"}},
-		{[]string{strings.Replace(tagged("ours", f.ours, `"a"`), "active", "archived", 1)}, []string{"ours: a", "ours: k", "ours: n"}},
+		{[]string{question("shared", shared), ours, none, kept}, "ours: a k, shared: a b"},
+		{[]string{tagged("shared", shared, `"b","c"`)}, "ours: a k, shared: b c"},
+		{[]string{tagged("shared", shared, `"c","b"`)}, "ours: a k, shared: b c"},
+		{[]string{tagged("shared", shared, ``), tagged("none", f.ours, `"n"`)}, "ours: a k n, shared: "},
+		{[]string{archived(ours)}, "ours: a k n, shared: "},
 	} {
-		if step.lines != nil {
-			f.load(t, step.lines...)
-		}
-		got := read[[]string](t, f, `
-SELECT array(
-  SELECT 'shared: ' || tag FROM question_tags
-  UNION ALL SELECT 'ours: ' || tag FROM own_question_tags WHERE account_id = $1 ORDER BY 1)`, f.ours)
-		if diff := cmp.Diff(step.want, got); diff != "" {
-			t.Errorf("after %v (-want +got):\n%s", step.lines, diff)
-		}
+		f.load(t, step.lines...)
+		equal(t, fmt.Sprint("after ", step.lines), step.want, read[string](t, f, `SELECT format('ours: %s, shared: %s',
+  (SELECT string_agg(tag, ' ' ORDER BY tag) FROM own_question_tags WHERE account_id = $1),
+  (SELECT string_agg(tag, ' ' ORDER BY tag) FROM question_tags))`, f.ours))
 	}
+}
+
+// refuses imports lines between two valid ones, which are not written either.
+func (f *fixture) refuses(t *testing.T, want string, lines ...string) {
+	t.Helper()
+	before := f.state(t)
+	got, err := f.importLines(t, edit(acme, "acme", "new"), strings.Join(lines, "\n"), question("new", shared))
+	equal(t, "error", want, fmt.Sprint(err))
+	if after := f.state(t); got != (catalog.Imported{}) || after != before {
+		t.Errorf("%v is refused, but %+v is imported: the row counts changed from %s to %s", lines, got, before, after)
+	}
+}
+
+// TestImportRefuses: a file with a faulty line is not imported, and the error says what is wrong in each line.
+func TestImportRefuses(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	q, long := question("q", shared), strings.Repeat("ß", 128)
+	f.load(t, edit(q, "shoes", long, `"b"`, `"`+long+`"`), acme)
+	const id, language, country = "^[A-Za-z0-9._:/-]{1,128}$", "^[a-z]{2,3}(-[A-Z]{2})?$", "^[A-Z]{2}$"
+	var lines, want []string
+	for _, tt := range [][2]string{
+		{`{"kind":"price","id":1}`, "kind must be one of provider, model, question, methodology"},
+		{"not JSON", `at byte 0: "not" is not a JSON value`},
+		{"{}", `missing member "kind"`},
+		{edit(acme, "acme", "a b", "Acme", ""), "code must match ^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$; name must not be empty"},
+		{edit(acme, "acme", "new"), "duplicate id (first on line 1)"},
+		{edit(model("m m"), `One`, ` `, `"active"`, `"archived"`, `["grounded"]`, `[]`, `null`, `["it"]`, "de-AT", "de_AT"),
+			"id must match " + id + "; name must not be empty; status must be one of active, deprecated, disabled; " +
+				"measurement_types must not be empty; countries must contain only strings that match " + country +
+				"; languages must contain only strings that match " + language},
+		{edit(model(strings.Repeat("m", 129)), `["grounded"]`, `["Grounded"]`, `null`, `["IT","SM","IT"]`,
+			`,"grounded_search":true`, `,"price":1`),
+			"id must match " + id + "; measurement_types must contain only strings that match ^[a-z][a-z0-9_]{0,63}$; " +
+				`countries contains "IT" twice; missing member "grounded_search"; unknown member "price"`},
+		{edit(question("q q", shared), "shoes", "", `"b"`, `""`, `null`, `"us"`, `"it"`, `"IT"`,
+			`"country":"IT"`, `"country":"it"`, `"active"`, `"disabled"`),
+			"tags must not contain an empty string; topic must not be empty; id must match " + id +
+				"; account_id must be an account's id or null; language must match " + language +
+				"; country must match " + country + "; status must be one of active, archived"},
+		{edit(question("r", shared), "shoes", long+"ß", `"b"`, `"`+long+`ß"`, `null`, `"`+f.ours.Text("cred")+`"`),
+			"topic must not be longer than 128 characters; tags must not be longer than 128 characters; " +
+				"account_id must be an account's id or null"},
+		{edit(question("s", shared), `"b"`, `"a"`), `tags contains "a" twice`},
+		{edit(methodology("1.0", "active", `"x"`), `20`, `20.0`),
+			`version must match ^AIVM-[0-9]+\.[0-9]+$; max_repetitions must be an integer`},
+		{edit(methodology("AIVM-2.0", "active", `"x"`), `20`, `32768`, `100000`, `0`),
+			"max_repetitions must be from 1 to 32767; max_jobs must be from 1 to 1000000"},
+	} {
+		lines, want = append(lines, tt[0]), append(want, fmt.Sprintf("line %d: %s", len(lines)+2, tt[1]))
+	}
+	f.refuses(t, strings.Join(want, "\n"), lines...)
+}
+
+// TestImportRefusesChanges: of the lines that only the database can refuse, the first 20 are reported, for one reason.
+func TestImportRefusesChanges(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, acme, question("shared", shared))
+	unknown, erased := store.NewID(), store.NewID()
+	f.exec(t, `INSERT INTO accounts (id, name, plan_code, erased_at) VALUES ($1, 'erased', 'p', now())`, erased)
+	private := question("private", f.ours)
+	f.load(t, private)
+	many := func(line func(id string) string) (lines []string) {
+		for i := range 21 {
+			lines = append(lines, line(fmt.Sprint("many/", i)))
+		}
+		return lines
+	}
+	questions := func(of store.ID) []string {
+		return many(func(id string) string { return question(id, of) })
+	}
+	f.load(t, questions(f.ours)...)
+	const changed = "text, language or country differs from that of the existing question; these cannot be changed; " +
+		"add another question"
+	const moved = "account_id differs from that of the existing question; it cannot be changed"
+	for _, tt := range []struct {
+		want  string
+		lines []string
+	}{
+		{"unknown provider", many(func(id string) string { return edit(model(id), `"acme"`, `"none"`) })},
+		{"unknown account", questions(unknown)},
+		{"the account is erased", questions(erased)},
+		{moved, questions(f.theirs)},
+		{moved, []string{question("private", f.theirs)}},
+		{moved, []string{question("private", shared), question("shared", f.ours)}},
+		{changed, []string{edit(question("shared", shared), "Which?", "What?"), edit(private, "Which?", "which?")}},
+		{changed, []string{edit(private, `"language":"it"`, `"language":"it-CH"`)}},
+		{changed, []string{edit(private, `"country":"IT"`, `"country":"CH"`)}},
+	} {
+		var want []string
+		for i := range min(len(tt.lines), 20) {
+			want = append(want, fmt.Sprintf("line %d: %s", i+2, tt.want))
+		}
+		f.refuses(t, strings.Join(want, "\n"), tt.lines...)
+	}
+}
+
+// TestReplaceMethodology: one active methodology covers a measurement type. One file activates a methodology and
+// retires the previous one, in any order of lines.
+func TestReplaceMethodology(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.refuses(t, "more than one active methodology covers grounded; retire the others in the same file",
+		methodology("AIVM-2.0", "active", `"grounded"`))
+	f.refuses(t, "more than one active methodology covers a, b, grounded; retire the others in the same file",
+		methodology("AIVM-2.0", "active", `"grounded","b","a"`), methodology("AIVM-2.1", "active", `"a","b"`))
+	retired, successor := methodology("AIVM-1.0", "retired", `"grounded"`), methodology("AIVM-1.1", "active", `"grounded"`)
+	f.load(t, successor, retired)
+	f.load(t, edit(successor, "active", "retired"), edit(retired, "retired", "active"))
+	f.load(t, retired) // no methodology needs to cover a measurement type
 }
