@@ -1,9 +1,9 @@
 package engines
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,51 +12,51 @@ import (
 )
 
 // TestAnthropicAdapts: a model that cannot be forced, and a country that the search does not take, change the request
-// once for a job, and are remembered.
+// once for a job, and are remembered of this model and this country.
 func TestAnthropicAdapts(t *testing.T) {
 	t.Parallel()
 	const (
 		forced  = `"tool_choice":{"type":"tool","name":"web_search"}`
 		offered = `"tool_choice":{"type":"auto"}`
-		search  = `Search the web before answering.`
-		country = `The user is in the country with the ISO 3166-1 code `
+		located = `"user_location":{"type":"approximate","country":"IT"}`
+		search  = `"system":"Search the web before answering. `
+		country = `The user is in the country with the ISO 3166-1 code IE. `
+		answer  = `Answer in the language`
 	)
 	for _, test := range []struct {
-		name, model, country string
-		want, not            []string // of the request that was accepted
-		rejected             int      // requests of the first job
+		model, country string
+		want           []string // of the request that was accepted
+		not            string
+		rejected       int // requests of the first job
 	}{
-		{"forced", "claude-haiku-4-5", "IT", []string{forced, `"country":"IT"`}, []string{search, country}, 0},
-		{"not forced", "free-1", "IT", []string{offered, `"country":"IT"`, search}, []string{country}, 1},
-		{"country refused", "claude-haiku-4-5", "IE", []string{forced, country + "IE."}, []string{search, "user_location"}, 1},
-		{"both", "free-1", "IE", []string{offered, search + " " + country + "IE."}, []string{"user_location"}, 2},
+		{"claude-haiku-4-5", "IT", []string{forced, located, `"system":"` + answer}, offered, 0},
+		{"free-1", "IT", []string{offered, located, search + answer}, forced, 1},
+		{"claude-haiku-4-5", "IE", []string{forced, `"system":"` + country + answer}, "user_location", 1},
+		{"free-1", "IE", []string{offered, search + country + answer}, "user_location", 2},
 	} {
 		s := enginestest.New(t, "anthropic")
 		x := newTest(t, "anthropic", s.URL)
-		job := testJob(test.model, true)
-		job.Country = test.country
-		for i, requests := range []int{1 + test.rejected, 1} { // what was rejected is remembered
+		for i, next := range []struct {
+			model, country string
+			requests       int
+			want           []string
+			not            string
+		}{
+			{test.model, test.country, 1 + test.rejected, test.want, test.not},
+			{test.model, test.country, 1, test.want, test.not},
+			{"claude-opus", "IT", 1, []string{forced, located}, offered},
+		} {
+			job := testJob(next.model, true)
+			job.Country = next.country
 			got, attrs := outcome(t, x, job)
-			if !strings.HasPrefix(got, `{"outcome":"completed"`) || attrs["requests"] != requests {
-				t.Errorf("%s, job %d: %s after %v requests, want %d", test.name, i, got, attrs["requests"], requests)
-				continue
+			if !strings.HasPrefix(got, completed) || attrs["requests"] != next.requests {
+				t.Fatalf("%s in %s, job %d: %s after %v requests", test.model, test.country, i, got, attrs["requests"])
 			}
 			body := s.Requests()[i].Body
-			for _, w := range test.want {
-				if !strings.Contains(body, w) {
-					t.Errorf("%s: the request lacks %s: %s", test.name, w, body)
-				}
+			lacking := func(part string) bool { return !strings.Contains(body, part) }
+			if slices.ContainsFunc(next.want, lacking) || !lacking(next.not) {
+				t.Errorf("%s in %s, job %d: %s, want %q and not %q", test.model, test.country, i, body, next.want, next.not)
 			}
-			for _, n := range test.not {
-				if strings.Contains(body, n) {
-					t.Errorf("%s: the request has %s: %s", test.name, n, body)
-				}
-			}
-		}
-		other := testJob("claude-opus", true) // what is remembered is of this model and country
-		outcome(t, x, other)
-		if body := s.Requests()[2].Body; !strings.Contains(body, forced) || !strings.Contains(body, `"country":"IT"`) {
-			t.Errorf("%s: another model: %s", test.name, body)
 		}
 	}
 }
@@ -64,14 +64,13 @@ func TestAnthropicAdapts(t *testing.T) {
 // TestAnthropicAdaptsTogether: jobs in progress may each get the rejection; what counts is what the job itself sent.
 func TestAnthropicAdaptsTogether(t *testing.T) {
 	t.Parallel()
-	s := enginestest.New(t, "anthropic")
-	x := newTest(t, "anthropic", s.URL)
+	x := newTest(t, "anthropic", enginestest.New(t, "anthropic").URL)
 	var jobs sync.WaitGroup
 	for range 8 {
 		jobs.Go(func() {
 			job := testJob("free-1", true)
 			job.Country = "IE"
-			if got, attrs := outcome(t, x, job); !strings.HasPrefix(got, `{"outcome":"completed"`) || attrs["requests"].(int) > 3 {
+			if got, attrs := outcome(t, x, job); !strings.HasPrefix(got, completed) || attrs["requests"].(int) > 3 {
 				t.Errorf("%s, %v", got, attrs)
 			}
 		})
@@ -82,12 +81,11 @@ func TestAnthropicAdaptsTogether(t *testing.T) {
 // TestAnthropicAdaptsOnce: a rejection that comes again fails the job, as does one of a request that did not force.
 func TestAnthropicAdaptsOnce(t *testing.T) {
 	t.Parallel()
-	rejection := enginestest.Answer(400, `{"type":"error","error":{"type":"invalid_request_error","message":"tool_choice: no"}}`)
-	s := enginestest.New(t, "anthropic")
-	s.Then(rejection, rejection, rejection)
-	x := newTest(t, "anthropic", s.URL)
+	x := newTest(t, "anthropic", "http://127.0.0.1:1")
+	x.transport = canned{400, nil, `{"type":"error","error":{"type":"invalid_request_error","message":"tool_choice: no"}}`}
 	for i, want := range []int{2, 1} {
-		if got, attrs := outcome(t, x, testJob("m", true)); !strings.Contains(got, `"code":"invalid_request"`) || attrs["requests"] != want {
+		got, attrs := outcome(t, x, testJob("m", true))
+		if !strings.Contains(got, `"code":"invalid_request"`) || attrs["requests"] != want {
 			t.Errorf("job %d: %s, %v", i, got, attrs)
 		}
 	}
@@ -114,27 +112,16 @@ func TestAnthropicContinues(t *testing.T) {
 	if got != want || attrs["requests"] != 3 {
 		t.Errorf("%v:\n got %s\nwant %s", attrs, got, want)
 	}
-	requests := s.Requests()
 	for i, blocks := range []string{"", pausedBlocks, pausedBlocks + "," + second} {
-		var body struct {
-			System   string
-			Messages []struct {
-				Role    string
-				Content json.RawMessage
-			}
-			Tool_choice struct{ Type string }
+		tail := `"messages":[{"role":"user","content":"Wohin zum <Laufen> & Wandern?"}`
+		choice := `"tool_choice":{"type":"tool","name":"web_search"}}`
+		if i > 0 { // A turn that goes on cannot be forced.
+			tail += `,{"role":"assistant","content":[` + blocks + `]}`
+			choice = `"tool_choice":{"type":"auto"}}`
 		}
-		if err := json.Unmarshal([]byte(requests[i].Body), &body); err != nil {
-			t.Fatal(err)
-		}
-		switch {
-		case i == 0:
-			if len(body.Messages) != 1 || body.Tool_choice.Type != "tool" {
-				t.Errorf("the first request: %s", requests[0].Body)
-			}
-		case len(body.Messages) != 2 || body.Messages[1].Role != "assistant" || string(body.Messages[1].Content) != "["+blocks+"]" || body.Tool_choice.Type != "auto" ||
-			strings.Contains(body.System, "Search"):
-			t.Errorf("request %d: %s", i, requests[i].Body)
+		body := s.Requests()[i].Body
+		if !strings.Contains(body, `"system":"Answer`) || !strings.Contains(body, tail+`],"tools":`) || !strings.HasSuffix(body, choice) {
+			t.Errorf("request %d: %s", i, body)
 		}
 	}
 }

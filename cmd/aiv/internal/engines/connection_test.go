@@ -1,70 +1,40 @@
 package engines
 
 import (
-	"crypto/x509"
+	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"aiv/cmd/aiv/internal/engines/enginestest"
-	"aiv/cmd/aiv/internal/work"
 )
 
-// A relay forwards connections to a server. Those that are made before lost is closed forward nothing afterwards, but
-// stay open: neither side learns of it.
-type relay struct {
-	net.Listener
-	server string
-	lost   chan struct{}
-	made   atomic.Int32 // connections
+// trusting returns an Executor of chat for a server that has the certificate of another, and its transport.
+func trusting(t *testing.T, addr string, s *httptest.Server) (*Executor, *http.Transport) {
+	t.Helper()
+	x := newTest(t, "chat", "https://"+addr, func(c *Config) { c.Timeout = 10 * time.Second })
+	transport := x.transport.(*http.Transport)
+	transport.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	return x, transport
 }
 
-func (r *relay) run() {
-	for {
-		client, err := r.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", r.server)
-		if err != nil {
-			client.Close()
-			return
-		}
-		r.made.Add(1)
-		lost := r.lost
-		if isClosed(lost) {
-			lost = nil
-		}
-		go forward(client, server, lost)
-		go forward(server, client, lost)
-	}
+// A network loses what is written to a connection, without a sign, once the connection is lost.
+type network struct {
+	net.Conn
+	lost atomic.Bool
 }
 
-func forward(to, from net.Conn, lost <-chan struct{}) {
-	defer to.Close()
-	defer from.Close()
-	b := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(b)
-		if err != nil {
-			return
-		}
-		if !isClosed(lost) {
-			to.Write(b[:n])
-		}
+func (n *network) Write(b []byte) (int, error) {
+	if n.lost.Load() {
+		return len(b), nil
 	}
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
+	return n.Conn.Write(b)
 }
 
 // TestLostConnection: no request waits for its job's time on an HTTP/2 connection that the network has lost.
@@ -72,40 +42,88 @@ func TestLostConnection(t *testing.T) {
 	t.Parallel()
 	var protocol atomic.Int32
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
 		protocol.Store(int32(r.ProtoMajor))
-		enginestest.Answer(200, ofChat(`{"message":{"content":"A"}}`))(w, r)
+		enginestest.Answer(200, answerOfChat)(w, r)
 	}))
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	x, transport := trusting(t, s.Listener.Addr().String(), s)
+	x.cfg.Timeout = time.Minute
+	var last atomic.Pointer[network]
+	transport.DialContext = func(ctx context.Context, kind, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, kind, addr)
+		last.Store(&network{Conn: c})
+		return last.Load(), err
 	}
-	defer l.Close()
-	network := &relay{Listener: l, server: s.Listener.Addr().String(), lost: make(chan struct{})}
-	go network.run()
-
-	x := newTest(t, "chat", "https://"+l.Addr().String())
-	transport := x.transport.(*http.Transport)
-	transport.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
-	transport.TLSClientConfig.RootCAs = x509.NewCertPool()
-	transport.TLSClientConfig.RootCAs.AddCert(s.Certificate())
 	transport.HTTP2.SendPingTimeout /= 100 // the same pings in less time
 	transport.HTTP2.PingTimeout /= 10
-	ask := func() {
+	ask := func() *network {
 		t.Helper()
-		o := x.Execute(t.Context(), testJob("m", false)).(work.Noted).Outcome
-		if _, ok := o.(work.Completed); !ok || protocol.Load() != 2 {
-			t.Fatalf("%#v by HTTP/%d", o, protocol.Load())
+		if got, attrs := outcome(t, x, testJob("m", false)); !strings.HasPrefix(got, completed) || protocol.Load() != 2 {
+			t.Fatalf("%s, %v by HTTP/%d", got, attrs, protocol.Load())
 		}
+		return last.Load()
 	}
-	ask()
-	before := network.made.Load()
-	close(network.lost)
-	ask()
-	if network.made.Load() == before {
+	first := ask()
+	first.lost.Store(true)
+	if ask() == first {
 		t.Error("no other connection was made")
+	}
+}
+
+// TestRefusedHTTP2RequestIsTriedTwice: a server that ends each HTTP/2 connection, and says that it has not processed the
+// request, gets two requests, and not as many as the time allows.
+func TestRefusedHTTP2RequestIsTriedTwice(t *testing.T) {
+	t.Parallel()
+	secure := httptest.NewTLSServer(nil)
+	defer secure.Close()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: secure.TLS.Certificates, NextProtos: []string{"h2"}})
+	check(t, err)
+	defer l.Close()
+	var requests atomic.Int32
+	refuse := func(c net.Conn) {
+		defer c.Close()
+		io.WriteString(c, "\x00\x00\x00\x04\x00\x00\x00\x00\x00") // SETTINGS (RFC 9113)
+		sent := ""
+		for b := make([]byte, 4096); !strings.HasSuffix(sent, `"stream":false}`); { // the end of the request
+			n, err := c.Read(b)
+			if err != nil {
+				return
+			}
+			sent += string(b[:n])
+		}
+		requests.Add(1)
+		io.WriteString(c, "\x00\x00\x08\x07"+strings.Repeat("\x00", 13)) // GOAWAY: the last stream is 0, no error
+		io.Copy(io.Discard, c)
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go refuse(c)
+		}
+	}()
+	x, _ := trusting(t, l.Addr().String(), secure)
+	got, attrs := outcome(t, x, testJob("m", false))
+	if !strings.Contains(got, unreachable) || attrs["requests"] != 2 || requests.Load() != 2 {
+		t.Errorf("%d requests, %s, %v", requests.Load(), got, attrs)
+	}
+}
+
+// TestFailedConnectionIsTriedTwice: a refused connection, an unknown CA and a name that does not exist are tried twice.
+func TestFailedConnectionIsTriedTwice(t *testing.T) {
+	t.Parallel()
+	refusing, secure := httptest.NewServer(nil), httptest.NewTLSServer(nil)
+	refusing.Close()
+	defer secure.Close()
+	for _, url := range []string{refusing.URL, secure.URL, "http://host.invalid"} {
+		got, attrs := outcome(t, newTest(t, "chat", url), testJob("m", false))
+		if !strings.Contains(got, unreachable+`,"message":"The API could not be reached."`) ||
+			attrs["requests"] != 2 || attrs["status"] != nil || attrs["detail"] == nil {
+			t.Errorf("%s: %s, %v", url, got, attrs)
+		}
 	}
 }

@@ -1,12 +1,14 @@
 package engines
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"aiv/cmd/aiv/internal/engines/enginestest"
 )
@@ -76,38 +78,35 @@ func TestLinksAreRequestedOnce(t *testing.T) {
 	}
 }
 
-// TestLinksAtATime: at most four links are requested at a time.
+// TestLinksAtATime: four links are requested at a time.
 func TestLinksAtATime(t *testing.T) {
 	t.Parallel()
-	var now, most, arrived atomic.Int32
-	var together sync.WaitGroup
-	together.Add(linksAtATime)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if arrived.Add(1) <= linksAtATime {
-			together.Done()
+	synctest.Test(t, func(t *testing.T) {
+		x := newTest(t, "gemini", "http://127.0.0.1:1", func(c *Config) { c.ResolveLinks = true })
+		x.transport = slow{}
+		var found []citation
+		for n := range 3 * linksAtATime {
+			found = append(found, citation{fmt.Sprint("http://127.0.0.1:1", linkPath, n), ""})
 		}
-		together.Wait() // so that as many requests as may be are in progress
-		for n := now.Add(1); ; {
-			if m := most.Load(); n <= m || most.CompareAndSwap(m, n) {
-				break
+		start := time.Now()
+		x.nameLinks(t.Context(), found)
+		if took := time.Since(start); took != 3*time.Second {
+			t.Errorf("the requests, of which each takes a second, took %v", took)
+		}
+		for n, c := range found {
+			if c.url != fmt.Sprint("https://kovalt.com", linkPath, n) {
+				t.Errorf("link %d leads to %s", n, c.url)
 			}
 		}
-		now.Add(-1)
-		location(302, "https://kovalt.com"+r.URL.Path)(w, r)
-	}))
-	defer server.Close()
-	x := newTest(t, "gemini", server.URL, func(c *Config) { c.ResolveLinks = true })
-	var found []citation
-	for _, path := range strings.Split("abcdefghijkl", "") {
-		found = append(found, citation{server.URL + linkPath + path, ""})
-	}
-	x.nameLinks(t.Context(), found)
-	if most.Load() > linksAtATime {
-		t.Errorf("%d links were requested at a time", most.Load())
-	}
-	for _, c := range found {
-		if !strings.HasPrefix(c.url, "https://kovalt.com"+linkPath) {
-			t.Errorf("%s stayed", c.url)
-		}
-	}
+	})
+}
+
+// A slow transport redirects each request to another host after a second.
+type slow struct{}
+
+func (slow) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(time.Second)
+	w := httptest.NewRecorder()
+	location(302, "https://kovalt.com"+r.URL.Path)(w, r)
+	return w.Result(), nil
 }

@@ -2,8 +2,10 @@ package engines
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"aiv/cmd/aiv/internal/engines/enginestest"
 	"aiv/cmd/aiv/internal/work"
@@ -35,9 +37,7 @@ func testJob(model string, grounded bool) work.Job {
 func newTest(t testing.TB, engine, url string, change ...func(*Config)) *Executor {
 	t.Helper()
 	key, err := NewKey(enginestest.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	cfg := Config{Engine: engine, URL: url, Key: key, Timeout: time.Minute, MaxOutput: 16384, Parallel: 4}
 	for _, c := range change {
 		c(&cfg)
@@ -70,65 +70,68 @@ func outcome(t testing.TB, x *Executor, job work.Job) (settled string, attrs map
 	return plain.Replace(string(work.Encode(o))), attrs
 }
 
-// TestRequestsEqualGoldenFiles compares the request of each engine with a golden file, as -explain -json prints it, and sends it to
-// the fake of the API, which accepts nothing else.
+// explain returns what Explain writes of the request of a job.
+func explain(t *testing.T, cfg Config, job work.Job, withKey, asJSON bool) string {
+	t.Helper()
+	cfg.MaxOutput = cmp.Or(cfg.MaxOutput, 16384)
+	var out strings.Builder
+	check(t, New(cfg).Explain(&out, job, withKey, asJSON))
+	return out.String()
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRequestsEqualGoldenFiles compares the request of each engine with a golden file, as -explain -json prints it, and
+// sends it to the fake of the API, which accepts nothing else. Only its header has the key. No answer reports a search
+// that the job has not asked for.
 func TestRequestsEqualGoldenFiles(t *testing.T) {
 	t.Parallel()
-	for _, name := range Names() {
-		for _, grounded := range []bool{true, false} {
-			file := name + ".json"
-			if grounded {
-				file = name + "_grounded.json"
-			}
-			t.Run(strings.TrimSuffix(file, ".json"), func(t *testing.T) {
+	for _, engine := range Names() {
+		for suffix, grounded := range map[string]bool{"": false, "_grounded": true} {
+			t.Run(engine+suffix, func(t *testing.T) {
 				t.Parallel()
-				cfg := Config{Engine: name, MaxOutput: 16384}
-				if name == "chat" {
+				cfg := Config{Engine: engine}
+				if engine == "chat" {
 					cfg.URL = "http://127.0.0.1:11434/v1"
 				}
-				var got, indented bytes.Buffer
 				job := testJob("model/1", grounded)
-				if err := New(cfg).Explain(&got, job, true, true); err != nil {
-					t.Fatal(err)
-				}
-				if err := json.Indent(&indented, got.Bytes(), "", " "); err != nil {
-					t.Fatal(err)
-				}
-				golden(t, filepath.Join("testdata", "requests", file), indented.String())
+				explained := explain(t, cfg, job, true, true)
+				golden(t, filepath.Join("testdata", "requests", engine+suffix+".json"), explained)
 
-				s := enginestest.New(t, name)
-				if o, attrs := outcome(t, newTest(t, name, s.URL), job); !strings.HasPrefix(o, `{"outcome":"completed"`) {
-					t.Fatalf("the fake does not accept the request: %s, %v", o, attrs)
+				s := enginestest.New(t, engine)
+				got, attrs := outcome(t, newTest(t, engine, s.URL), job)
+				if !strings.HasPrefix(got, completed) || !grounded && !strings.Contains(got, `"searched":false`) {
+					t.Fatalf("the fake does not accept the request, or its answer is wrong: %s, %v", got, attrs)
 				}
-				var explained struct{ Body json.RawMessage }
-				if err := json.Unmarshal(got.Bytes(), &explained); err != nil {
-					t.Fatal(err)
+				sent := s.Requests()[0]
+				if !strings.HasSuffix(explained, `,"body":`+sent.Body+"}\n") {
+					t.Errorf("-explain prints another body than %s:\n%s", sent.Body, explained)
 				}
-				if diff := cmp.Diff(string(explained.Body), s.Requests()[0].Body); diff != "" {
-					t.Errorf("-explain prints another body than is sent (-explained +sent):\n%s", diff)
+				if n := strings.Count(fmt.Sprint(sent), enginestest.Key); n != 1 {
+					t.Errorf("the request has the key %d times: %+v", n, sent)
 				}
 			})
 		}
 	}
 }
 
-// golden compares a text with a file, or writes the file.
+// golden compares JSON with an indented file, or writes the file.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
+	var indented bytes.Buffer
+	check(t, json.Indent(&indented, []byte(got), "", " "))
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(file, indented.Bytes(), 0o644))
 		return
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
+	check(t, err)
+	if diff := gocmp.Diff(string(want), indented.String()); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", file, diff)
 	}
 }
@@ -137,47 +140,43 @@ func golden(t *testing.T, file, got string) {
 func TestPromptsOfRuns(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ engine, language, locale, country, want string }{
-		{"perplexity", "pt-BR", "pt-BR", "BR", `"language_preference":"pt"`},
-		{"perplexity", "fil", "fil-PH", "PH", `"language_preference"`}, // none: it has no code of two letters
+		{"perplexity", "pt-BR", "pt-BR", "BR", `}],"language_preference":"pt","max_output_tokens"`},
+		{"perplexity", "fil", "fil-PH", "PH", `}],"max_output_tokens"`}, // no code of two letters
 		{"openai", "pt-BR", "pt-BR", "BR", `"instructions":"Answer in the language with the code pt-BR (locale pt-BR)."`},
 	} {
 		job := testJob("m", true)
 		job.Language, job.Locale, job.Country = test.language, test.locale, test.country
-		var out bytes.Buffer
-		if err := New(Config{Engine: test.engine, MaxOutput: 1000}).Explain(&out, job, true, true); err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(out.String(), test.want) != (test.language != "fil") {
-			t.Errorf("%+v: %s", test, &out)
+		if got := explain(t, Config{Engine: test.engine}, job, true, true); !strings.Contains(got, test.want) {
+			t.Errorf("%+v: %s", test, got)
 		}
 	}
 }
 
-// TestFakesReject: the fakes reject unknown members, another method and path, a wrong key and a missing model, and
-// the outcome is that of the API's error.
+// TestFakesReject: the fakes reject unknown members, another path, a wrong key and a missing model, and the outcome is
+// that of the API's error.
 func TestFakesReject(t *testing.T) {
 	t.Parallel()
 	for _, name := range Names() {
 		s := enginestest.New(t, name)
-		x := newTest(t, name, s.URL)
-		body := x.engine.body
-		extended := *x.engine
-		x.engine = &extended
-		extended.body = func(p *prompt) object { return append(body(p), member{"seed", 7}) }
-		if o, _ := outcome(t, x, testJob("m", true)); !strings.Contains(o, `"code":"invalid_request"`) {
-			t.Errorf("%s: an unknown member: %s", name, o)
-		}
-		extended.body = body
-		if o, _ := outcome(t, x, testJob("missing-1", true)); !strings.Contains(o, `"code":"model_not_found"`) {
-			t.Errorf("%s: a missing model: %s", name, o)
-		}
-		s.Accept("another")
-		if o, attrs := outcome(t, x, testJob("m", true)); !strings.Contains(o, `"outcome":"unavailable","reason":"secret"`) || attrs["detail"] != nil {
-			t.Errorf("%s: a wrong key: %s, %v", name, o, attrs)
-		}
-		extended.path = at("/other")
-		if o, _ := outcome(t, x, testJob("m", true)); !strings.Contains(o, `"reason":"configuration"`) {
-			t.Errorf("%s: a wrong address: %s", name, o)
+		for _, test := range []struct {
+			what, model, want string
+			change            func(*engine)
+		}{
+			{"an unknown member", "m", `"code":"invalid_request"`, func(e *engine) {
+				body := e.body
+				e.body = func(p *prompt) object { return append(body(p), member{"seed", 7}) }
+			}},
+			{"a missing model", "missing-1", `"code":"model_not_found"`, func(*engine) {}},
+			{"a wrong key", "m", unavailableFor + `"secret"`, func(*engine) { s.Accept("another") }},
+			{"a wrong address", "m", unavailableFor + `"configuration"`, func(e *engine) { e.path = at("/other") }},
+		} {
+			x := newTest(t, name, s.URL)
+			x.engine = new(*x.engine)
+			test.change(x.engine)
+			got, attrs := outcome(t, x, testJob(test.model, true))
+			if !strings.Contains(got, test.want) || strings.Contains(test.want, "secret") && attrs["detail"] != nil {
+				t.Errorf("%s, %s: %s, %v", name, test.what, got, attrs)
+			}
 		}
 		if n := len(s.Requests()); n > 0 {
 			t.Errorf("%s: %d requests were accepted", name, n)
@@ -185,14 +184,10 @@ func TestFakesReject(t *testing.T) {
 	}
 }
 
-// TestExplainShowsTheWholeRequest: the text has the whole address, and chat has no key unless it is given one, nor a limit.
+// TestExplainShowsTheWholeRequest: the text has the whole address, and chat has no key unless it is given one, nor a
+// limit.
 func TestExplainShowsTheWholeRequest(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	x := New(Config{Engine: "chat", URL: "http://127.0.0.1:1/v1/", MaxOutput: 16384})
-	if err := x.Explain(&out, testJob("a", false), false, false); err != nil {
-		t.Fatal(err)
-	}
 	const want = `POST http://127.0.0.1:1/v1/chat/completions HTTP/1.1
 Accept: application/json
 Content-Type: application/json
@@ -201,15 +196,14 @@ User-Agent: aiv-work/1
 {
   "model": "a",
 `
-	if !strings.HasPrefix(out.String(), want) || strings.Contains(out.String(), "max_tokens") {
-		t.Error(&out)
+	cfg := Config{Engine: "chat", URL: "http://127.0.0.1:1/v1/"}
+	got := explain(t, cfg, testJob("a", false), false, false)
+	if !strings.HasPrefix(got, want) || strings.Contains(got, "max_tokens") {
+		t.Error(got)
 	}
-	out.Reset()
-	x = New(Config{Engine: "chat", URL: "http://127.0.0.1:1/v1", MaxOutput: 300, LimitGiven: true})
-	if err := x.Explain(&out, testJob("a", false), true, false); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(out.String(), "Authorization: Bearer KEY\n") || !strings.Contains(out.String(), `"max_tokens": 300`) {
-		t.Error(&out)
+	cfg.MaxOutput, cfg.LimitGiven = 300, true
+	got = explain(t, cfg, testJob("a", false), true, false)
+	if !strings.Contains(got, "\nAuthorization: Bearer KEY\n") || !strings.Contains(got, `"max_tokens": 300`) {
+		t.Error(got)
 	}
 }
