@@ -4,16 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestRedirectGetsNoToken: a redirect is not followed, because its target would get the token.
@@ -44,33 +40,23 @@ func TestTemporaryFailuresAreTriedAgain(t *testing.T) {
 // TestUnauthorizedWorkerEnds: a 401 ends the worker and its commands at once, whichever request gets it.
 func TestUnauthorizedWorkerEnds(t *testing.T) {
 	t.Parallel()
-	for _, refused := range []string{"/claim", "/heartbeat"} {
+	for refused, lease := range map[string]time.Duration{"/claim": time.Hour, "/heartbeat": 3 * time.Second} {
 		t.Run(refused[1:], func(t *testing.T) {
 			t.Parallel()
 			var claimed atomic.Bool
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				switch route := strings.TrimPrefix(r.URL.Path, "/worker/v1"); {
+			cfg := config(t, func(request context.Context, route, body string) (int, string, error) {
+				switch {
 				case route == "/claim" && !claimed.Swap(true):
-					fmt.Fprint(w, `{"jobs":[{"id":"job_1","attempt":1}]}`)
-				case route == "/claim" && refused != route && strings.Contains(string(body), `"wait_seconds":0`):
-					fmt.Fprint(w, `{"jobs":[]}`)
-				case route == "/claim" && refused != route:
-					<-r.Context().Done()
-				default:
-					w.WriteHeader(http.StatusUnauthorized)
-					fmt.Fprint(w, `{"code":"invalid_token"}`)
+					return 200, oneJob, nil
+				case route == refused || route == "/settle":
+					return 401, `{"code":"invalid_token"}`, nil
+				case !strings.Contains(body, `"wait_seconds":0`):
+					<-request.Done()
 				}
-			}))
-			t.Cleanup(server.Close)
-			lease := time.Hour
-			if refused == "/heartbeat" {
-				lease = 3 * time.Second // renewed three times in it
-			}
-			err := Run(t.Context(), Config{
-				URL: server.URL, Token: "x", Parallel: 2, Lease: lease, Drain: time.Hour, Kill: context.Background(),
-				Log: slog.New(slog.DiscardHandler), Executor: Command{Args: []string{"sleep", "600"}},
-			})
+				return 200, noJobs, nil
+			}, 2, Command{Args: []string{"sleep", "600"}})
+			cfg.Lease, cfg.Drain = lease, time.Hour // leases are renewed three times in their time
+			err := Run(t.Context(), cfg)
 			if want := "the dispatcher refused " + refused + " with 401"; err == nil || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("the worker ended with %v, want %s", err, want)
 			}
@@ -78,8 +64,8 @@ func TestUnauthorizedWorkerEnds(t *testing.T) {
 	}
 }
 
-// TestWorkerClaimsWhatItCanStart: a worker claims what it can start, up to 500 jobs, and gives back what it claimed while it was asked to
-// end.
+// TestWorkerClaimsWhatItCanStart: a worker claims what it can start, up to 500 jobs, and gives back what it claimed while
+// it was asked to end.
 func TestWorkerClaimsWhatItCanStart(t *testing.T) {
 	t.Parallel()
 	var ids atomic.Int64 // no job is handed out twice, or the first one's attempt would be lost
@@ -107,32 +93,24 @@ func TestWorkerClaimsWhatItCanStart(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var limits []int // the server gets one claim at a time
 			var released atomic.Int64
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				switch strings.TrimPrefix(r.URL.Path, "/worker/v1") {
-				case "/claim":
-					var sent struct{ Limit int }
-					json.Unmarshal(body, &sent)
-					limits = append(limits, sent.Limit)
-					if len(limits) == len(test.responses) {
-						cancel()
-					}
-					fmt.Fprint(w, jobs(test.responses[len(limits)-1]))
-				case "/settle":
-					n := strings.Count(string(body), `"outcome":"released"`)
-					released.Add(int64(n))
-					fmt.Fprintf(w, `{"jobs":[%s]}`, strings.Repeat(`,{"state":"settled"}`, n)[1:])
+			if err := Run(ctx, config(t, func(_ context.Context, route, body string) (int, string, error) {
+				if route == "/settle" {
+					released.Add(int64(strings.Count(body, `"outcome":"released"`)))
+					return 200, settledAll(body), nil
 				}
-			}))
-			t.Cleanup(server.Close)
-			if err := Run(ctx, Config{
-				URL: server.URL, Token: "x", Parallel: test.parallel, Lease: time.Hour, Kill: context.Background(),
-				Log: slog.New(slog.DiscardHandler), Executor: Command{Args: []string{"sleep", "600"}},
-			}); err != nil {
+				var sent struct{ Limit int }
+				err := json.Unmarshal([]byte(body), &sent)
+				limits = append(limits, sent.Limit)
+				if len(limits) == len(test.responses) {
+					cancel()
+				}
+				return 200, jobs(test.responses[len(limits)-1]), err
+			}, test.parallel, Command{Args: []string{"sleep", "600"}})); err != nil {
 				t.Error(err)
 			}
-			if diff := cmp.Diff(test.limits, limits); diff != "" || int(released.Load()) != test.released {
-				t.Errorf("%d jobs were released, want %d; limits of claims (-want +got):\n%s", released.Load(), test.released, diff)
+			equal(t, "limits of claims", limits, test.limits)
+			if n := int(released.Load()); n != test.released {
+				t.Errorf("%d jobs were released, want %d", n, test.released)
 			}
 		})
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,8 +15,8 @@ import (
 	"aiv/store/strictjson"
 )
 
-// TestMessagesArePrintable: messages are what the worker interface accepts, which refuses noncharacters and more than 2,048
-// characters.
+// TestMessagesArePrintable: messages are what the worker interface accepts, which refuses noncharacters and more than
+// 2,048 characters.
 func TestMessagesArePrintable(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ text, want string }{
@@ -105,9 +104,9 @@ func TestCommandsThatDoNotSimplyEnd(t *testing.T) {
 	}{
 		{"the worker has been asked to end", ended, []string{"/nonexistent"}, "released", "<nil>"},
 		{"there is no such command", t.Context(), []string{"/nonexistent"}, "released", "the command cannot be started: "},
-		{"the output stays open", t.Context(), []string{"sh", "-c", `sleep 3 & echo '{}'`}, "completed", "<nil>"},
+		{"the output stays open", t.Context(), shell(`sleep 3 & echo '{}'`).Args, "completed", "<nil>"},
 	} {
-		w, tasks := newWorker("", slog.New(slog.DiscardHandler), 1)
+		w, tasks, _ := newWorker(1, nil)
 		w.cfg.Executor = Command{test.command, time.Second}
 		s, ok := w.execute(test.ctx, tasks[0])
 		if got := fmt.Sprint(w.failure()); !ok || s.outcome != test.outcome || !strings.HasPrefix(got, test.failure) {
@@ -119,20 +118,21 @@ func TestCommandsThatDoNotSimplyEnd(t *testing.T) {
 // TestProcessGroupEnds: when a lease is lost, or all commands must end, no process of the command's group is left.
 func TestProcessGroupEnds(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ name, script string }{
-		{"on SIGTERM", `sleep 60 & echo $! >"$0.new" && mv "$0.new" "$0"; wait`},
-		{"not on SIGTERM", `trap '' TERM; sleep 60 & echo $! >"$0.new" && mv "$0.new" "$0"; wait`},
-		{"except a child", `trap '' TERM; sleep 60 >"$0.output" 2>&1 & trap - TERM; echo $! >"$0.new" && mv "$0.new" "$0"; wait`},
-		{"except a child with the output", `trap '' TERM; sleep 60 & trap - TERM; echo $! >"$0.new" && mv "$0.new" "$0"; wait`},
-		{"before, except a child with the output", `sleep 60 & echo $! >"$0.new" && mv "$0.new" "$0"`},
-		{"before with a failure, except a child with the output", `sleep 60 & echo $! >"$0.new" && mv "$0.new" "$0"; exit 1`},
+	const started = `echo $! >"$0.new" && mv "$0.new" "$0"`
+	for name, script := range map[string]string{
+		"on SIGTERM":                             `sleep 60 & ` + started + `; wait`,
+		"not on SIGTERM":                         `trap '' TERM; sleep 60 & ` + started + `; wait`,
+		"except a child":                         `trap '' TERM; sleep 60 >"$0.output" 2>&1 & trap - TERM; ` + started + `; wait`,
+		"except a child with the output":         `trap '' TERM; sleep 60 & trap - TERM; ` + started + `; wait`,
+		"before, except a child with the output": `sleep 60 & ` + started,
+		"before with a failure, except a child with the output": `sleep 60 & ` + started + `; exit 1`,
 	} {
 		for _, lost := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, lost %t", test.name, lost), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, lost %t", name, lost), func(t *testing.T) {
 				t.Parallel()
 				file := filepath.Join(t.TempDir(), "child")
-				w, tasks := newWorker("", slog.New(slog.DiscardHandler), 1)
-				w.cfg.Executor = Command{[]string{"sh", "-c", test.script, file}, 100 * time.Millisecond}
+				w, tasks, _ := newWorker(1, nil)
+				w.cfg.Executor = Command{shell(script, file).Args, 100 * time.Millisecond}
 				go func() {
 					awaitFile(t.Context(), file)
 					if lost {
@@ -148,14 +148,13 @@ func TestProcessGroupEnds(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				stat := "/proc/" + string(bytes.TrimSpace(child)) + "/stat"
-				for end := time.Now().Add(time.Minute); ; <-time.After(5 * time.Millisecond) {
-					text, err := os.ReadFile(stat)
-					if err != nil || strings.Contains(string(text), ") Z ") {
-						break
-					}
+				running := func() bool {
+					stat, err := os.ReadFile("/proc/" + string(bytes.TrimSpace(child)) + "/stat")
+					return err == nil && !strings.Contains(string(stat), ") Z ")
+				}
+				for end := time.Now().Add(time.Minute); running(); <-time.After(5 * time.Millisecond) {
 					if time.Now().After(end) {
-						t.Fatalf("the child is left: %s", text)
+						t.Fatalf("the child %s is left", child)
 					}
 				}
 			})

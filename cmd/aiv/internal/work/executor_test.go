@@ -5,13 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // executorFunc is an Executor.
@@ -19,7 +15,7 @@ type executorFunc func(context.Context, Job) Outcome
 
 func (f executorFunc) Execute(ctx context.Context, job Job) Outcome { return f(ctx, job) }
 
-// TestExecutorGetsTheJob checks what an executor gets of a claim: the job, its JSON, and the database's time, although the clock of
+// TestExecutorGetsTheJob: an executor gets of a claim the job, its JSON, and the database's time, although the clock of
 // this machine is years behind.
 func TestExecutorGetsTheJob(t *testing.T) {
 	t.Parallel()
@@ -29,10 +25,8 @@ func TestExecutorGetsTheJob(t *testing.T) {
  "question":{"id":"q-1","text":"Which?","language":"en","country":"US"},
  "repetition":3,"locale":"en-US","country":"US","language":"en","new":1}`
 	synctest.Test(t, func(t *testing.T) {
-		w, _ := newWorker("http://dispatcher", slog.New(slog.DiscardHandler), 0)
-		w.cfg.Lease = time.Minute
-		w.client.http.Transport = dispatcher(func(string, string) (int, string, error) {
-			return http.StatusOK, `{"jobs":[` + sent + `]}`, nil
+		w, _, _ := newWorker(0, func(context.Context, string, string) (int, string, error) {
+			return 200, `{"jobs":[` + sent + `]}`, nil
 		})
 		tasks, err := w.claimWithin(t.Context(), 1, 0)
 		if err != nil || len(tasks) != 1 {
@@ -48,12 +42,8 @@ func TestExecutorGetsTheJob(t *testing.T) {
 				Question: Question{"q-1", "Which?", "en", "US"}, Repetition: 3, Locale: "en-US", Country: "US", Language: "en",
 				Raw: json.RawMessage(sent), ClaimedAt: claimed, ReceivedAt: time.Now().Add(-20 * time.Second),
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("job (-want +got):\n%s", diff)
-			}
-			if now, want := got.Now(), claimed.Add(20*time.Second); !now.Equal(want) {
-				t.Errorf("the time is %v, want %v", now, want)
-			}
+			equal(t, "job", got, want)
+			equal(t, "time", got.Now(), claimed.Add(20*time.Second))
 			return Released{}
 		})
 		if _, ok := w.execute(t.Context(), tasks[0]); !ok {
@@ -62,7 +52,8 @@ func TestExecutorGetsTheJob(t *testing.T) {
 	})
 }
 
-// TestOutcomeDependsOnTheLease checks what becomes of a job by its outcome and by what happens to its lease and its worker until then.
+// TestOutcomeDependsOnTheLease: what becomes of a job depends on its outcome, and on what happens to its lease and its
+// worker until then.
 func TestOutcomeDependsOnTheLease(t *testing.T) {
 	t.Parallel()
 	lose := func(w *worker, job *task) { w.lose(job, "lost") }
@@ -90,7 +81,7 @@ func TestOutcomeDependsOnTheLease(t *testing.T) {
 		{"failed because the worker ends", Failed{"canceled", ""}, end, "released", nil},
 		{"fatal because the worker ends", Fatal{broken}, end, "released", nil},
 	} {
-		w, _ := newWorker("", slog.New(slog.DiscardHandler), 0)
+		w, _, _ := newWorker(0, nil)
 		w.hard, w.endJobs = context.WithCancel(t.Context())
 		job := &task{Job: Job{ID: "job_1", Attempt: 1}}
 		w.hold([]*task{job}, time.Now().Add(time.Hour))
@@ -109,7 +100,7 @@ func TestOutcomeDependsOnTheLease(t *testing.T) {
 	}
 }
 
-// TestSettlementsHaveTheirMembers checks the JSON of each outcome, which has exactly the members that the worker interface requires.
+// TestSettlementsHaveTheirMembers: the JSON of each outcome has exactly the members that the worker interface requires.
 func TestSettlementsHaveTheirMembers(t *testing.T) {
 	t.Parallel()
 	version, title := "gpt-5-2026", "Shoes"
@@ -145,12 +136,8 @@ func TestSettlementsHaveTheirMembers(t *testing.T) {
 		{Fatal{errors.New("no credentials")}, `"outcome":"released"`},
 	} {
 		s := newSettlement(&task{Job: Job{ID: "job_1", Attempt: 2}}, test.outcome)
-		if diff := cmp.Diff(`{"id":"job_1","attempt":2,`+test.want+`}`, string(s.body)); diff != "" {
-			t.Errorf("%T (-want +got):\n%s", test.outcome, diff)
-		}
-		if diff := cmp.Diff(`{`+test.want+`}`, string(Encode(test.outcome))); diff != "" {
-			t.Errorf("%T without a job (-want +got):\n%s", test.outcome, diff)
-		}
+		equal(t, fmt.Sprintf("%T", test.outcome), string(s.body), `{"id":"job_1","attempt":2,`+test.want+`}`)
+		equal(t, fmt.Sprintf("%T without a job", test.outcome), string(Encode(test.outcome)), `{`+test.want+`}`)
 	}
 	for _, c := range []Completed{
 		{Raw: json.RawMessage(`{`)},
@@ -159,21 +146,5 @@ func TestSettlementsHaveTheirMembers(t *testing.T) {
 		if s := newSettlement(&task{}, c); s.outcome != "failed" || s.failure.Code != "invalid_answer" {
 			t.Errorf("an answer that cannot be encoded is %s with %+v", s.outcome, s.failure)
 		}
-	}
-}
-
-// TestLogOfThrottles checks that the log says why a provider was throttled.
-func TestLogOfThrottles(t *testing.T) {
-	t.Parallel()
-	log, got := newLog()
-	w, tasks := newWorker("http://dispatcher", log, 1)
-	w.client.http.Transport = dispatcher(func(string, string) (int, string, error) {
-		return http.StatusOK, `{"jobs":[{"state":"settled"}]}`, nil
-	})
-	w.settle(t.Context(), []settlement{newSettlement(tasks[0], Throttled{Message: "the provider answered 503"})})
-	want := fmt.Sprintln(`{"level":"INFO","msg":"job","id":"job_0","attempt":1,"outcome":"throttled","state":"settled",` +
-		`"message":"the provider answered 503"}`)
-	if diff := cmp.Diff(want, got.String()); diff != "" {
-		t.Errorf("log (-want +got):\n%s", diff)
 	}
 }

@@ -2,42 +2,21 @@ package work
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-// dispatcher is a transport that responds to the requests of a worker.
-type dispatcher func(route, body string) (status int, response string, err error)
-
-func (d dispatcher) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	status, response, err := d(strings.TrimPrefix(r.URL.Path, "/worker/v1"), string(body))
-	if err != nil {
-		return nil, err
-	}
-	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(response)), Request: r}, nil
-}
-
-// TestJobIsLostWithItsLease: a job is lost when its lease ends or the dispatcher says so, and not when another attempt of it is lost.
+// TestJobIsLostWithItsLease: a job is lost when its lease ends or the dispatcher says so, and not when another attempt
+// of it is lost.
 func TestJobIsLostWithItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		log, logged := newLog()
-		w, tasks := newWorker("http://dispatcher", log, 6) // for an hour
+		w, tasks, logged := newWorker(6, nil) // for an hour
 		renewed, ended, canceled, other, released, before := tasks[0], tasks[1], tasks[2], tasks[3], tasks[4], tasks[5]
 		again := &task{Job: Job{ID: before.ID, Attempt: before.Attempt + 1}}
 		w.hold([]*task{again}, time.Now().Add(time.Hour))
@@ -82,34 +61,24 @@ func TestJobIsLostWithItsLease(t *testing.T) {
 	})
 }
 
-// TestLeasesAreRenewedInTime: all leases are renewed three times in their time, and soon again if that failed, in requests of 500
-// jobs at most.
+// TestLeasesAreRenewedInTime: all leases are renewed three times in their time, and soon again if that failed, in
+// requests of up to 500 jobs.
 func TestLeasesAreRenewedInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, tasks := newWorker("http://dispatcher", slog.New(slog.DiscardHandler), 501)
-		w.cfg.Lease = time.Minute
 		start := time.Now()
 		var got []string
-		w.client.http.Transport = dispatcher(func(route, body string) (int, string, error) {
-			var sent struct {
-				Jobs []struct {
-					ID      string
-					Attempt int64
-				}
-				Seconds int `json:"lease_seconds"`
+		w, tasks, _ := newWorker(501, func(_ context.Context, route, body string) (int, string, error) {
+			const head = `{"jobs":[`
+			jobs, ok := strings.CutSuffix(strings.TrimPrefix(body, head), `],"lease_seconds":60}`)
+			if !ok {
+				return 0, "", errors.New("another body")
 			}
-			if err := json.Unmarshal([]byte(body), &sent); err != nil {
-				return 0, "", err
-			}
-			if got = append(got, fmt.Sprint(time.Since(start), route, sent.Seconds, len(sent.Jobs))); len(got) == 1 {
+			got = append(got, fmt.Sprint(time.Since(start), route, " ", strings.Count(jobs, "}")))
+			if len(got) == 1 {
 				return 0, "", errors.New("refused")
 			}
-			var states []string
-			for _, j := range sent.Jobs {
-				states = append(states, fmt.Sprintf(`{"id":%q,"attempt":%d,"state":"held"}`, j.ID, j.Attempt))
-			}
-			return 200, `{"jobs":[` + strings.Join(states, ",") + `]}`, nil
+			return 200, head + strings.ReplaceAll(jobs, "}", `,"state":"held"}`) + `]}`, nil
 		})
 		for _, tk := range tasks {
 			w.renewed(tk.ID, tk.Attempt, "held", start.Add(w.cfg.Lease))
@@ -119,13 +88,11 @@ func TestLeasesAreRenewedInTime(t *testing.T) {
 		time.Sleep(65 * time.Second)
 		cancel()
 		synctest.Wait()
-		var want []string
-		for _, r := range []struct{ at, jobs int }{{20, 500}, {21, 500}, {21, 1}, {41, 500}, {41, 1}, {61, 500}, {61, 1}} {
-			want = append(want, fmt.Sprint(time.Duration(r.at)*time.Second, "/heartbeat", 60, r.jobs))
+		want := []string{
+			"20s/heartbeat 500", "21s/heartbeat 500", "21s/heartbeat 1", "41s/heartbeat 500", "41s/heartbeat 1",
+			"1m1s/heartbeat 500", "1m1s/heartbeat 1",
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		equal(t, "requests", got, want)
 		if slices.ContainsFunc(tasks, func(tk *task) bool { return tk.ctx.Err() != nil }) {
 			t.Error("a lease was lost")
 		}

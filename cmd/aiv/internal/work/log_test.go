@@ -1,32 +1,14 @@
 package work
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
-
-// newLog returns a log that writes JSON without times. The handler locks its buffer.
-func newLog() (*slog.Logger, *bytes.Buffer) {
-	b := new(bytes.Buffer)
-	return slog.New(slog.NewJSONHandler(b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}})), b
-}
 
 // TestLogOfJobs: the log has a line for a claim that got jobs, and one that says how a job ended, and why if it did not
 // succeed.
@@ -49,48 +31,47 @@ func TestLogOfJobs(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
 			var claimed atomic.Bool
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				io.ReadAll(r.Body)
-				switch strings.TrimPrefix(r.URL.Path, "/worker/v1") {
-				case "/claim":
-					if claimed.Swap(true) {
-						<-ctx.Done()
-						fmt.Fprint(w, `{"jobs":[]}`)
-					} else {
-						fmt.Fprint(w, `{"jobs":[{"id":"job_1","attempt":3}]}`)
-					}
-				case "/settle":
-					fmt.Fprint(w, `{"jobs":[{"state":"settled"}]}`)
+			cfg := config(t, func(_ context.Context, route, body string) (int, string, error) {
+				switch {
+				case route == "/settle":
 					cancel()
+					return 200, settledAll(body), nil
+				case claimed.Swap(true):
+					<-ctx.Done()
+					return 200, noJobs, nil
 				}
-			}))
-			t.Cleanup(server.Close)
+				return 200, `{"jobs":[{"id":"job_1","attempt":3}]}`, nil
+			}, 1, shell(test.command))
 			log, got := newLog()
-			if err := Run(ctx, Config{
-				URL: server.URL, Token: "x", Parallel: 1, Lease: time.Hour, Drain: time.Hour, Kill: context.Background(), Log: log,
-				Executor: Command{Args: []string{"sh", "-c", test.command}},
-			}); err != nil {
+			cfg.Drain, cfg.Log = time.Hour, log
+			if err := Run(ctx, cfg); err != nil {
 				t.Error(err)
 			}
-			if diff := cmp.Diff(test.want+"\n", got.String()); diff != "" {
-				t.Errorf("log (-want +got):\n%s", diff)
-			}
+			equal(t, "log", got.String(), test.want+"\n")
 		})
 	}
+}
+
+// TestLogOfThrottles: the log says why a provider was throttled.
+func TestLogOfThrottles(t *testing.T) {
+	t.Parallel()
+	w, tasks, log := newWorker(1, func(_ context.Context, _, body string) (int, string, error) {
+		return 200, settledAll(body), nil
+	})
+	w.settle(t.Context(), settlements(tasks, Throttled{Message: "the provider answered 503"}))
+	equal(t, "log", log.String(), `{"level":"INFO","msg":"job","id":"job_0","attempt":1,"outcome":"throttled","state":"settled",`+
+		`"message":"the provider answered 503"}`+"\n")
 }
 
 // TestLogOfLostSettlements: the log names each job that was not settled, 50 in a line.
 func TestLogOfLostSettlements(t *testing.T) {
 	t.Parallel()
-	log, got := newLog()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	w, tasks := newWorker("http://127.0.0.1:1", log, 120)
-	var batch []settlement
-	for _, tk := range tasks {
-		batch = append(batch, newSettlement(tk, Released{}))
-	}
-	w.settle(ctx, batch)
+	w, tasks, got := newWorker(120, func(context.Context, string, string) (int, string, error) {
+		return 0, "", errors.New("no connection")
+	})
+	w.settle(ctx, settlements(tasks, Released{}))
 	var logged []attempt
 	for line := range strings.Lines(got.String()) {
 		var l struct {
@@ -106,9 +87,7 @@ func TestLogOfLostSettlements(t *testing.T) {
 		}
 		logged = append(logged, l.Attempts...)
 	}
-	if diff := cmp.Diff(attempts(tasks), logged); diff != "" {
-		t.Errorf("attempts in the log (-want +got):\n%s", diff)
-	}
+	equal(t, "attempts in the log", logged, attempts(tasks))
 	if w.failure() == nil || len(w.held) > 0 {
 		t.Errorf("the worker has the error %v and holds %d jobs, want an error and no jobs", w.failure(), len(w.held))
 	}

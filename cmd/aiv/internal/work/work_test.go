@@ -1,8 +1,8 @@
 package work
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,7 +14,93 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
+
+// A dispatcher responds to the requests of workers. It is the transport of a worker's parts, and the handler of a
+// server for Run.
+type dispatcher func(ctx context.Context, route, body string) (status int, response string, err error)
+
+func (d dispatcher) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	status, response, err := d(r.Context(), strings.TrimPrefix(r.URL.Path, "/worker/v1"), string(body))
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(response)), Request: r}, nil
+}
+
+func (d dispatcher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	response, err := d.RoundTrip(r)
+	if err != nil {
+		return
+	}
+	w.WriteHeader(response.StatusCode)
+	io.Copy(w, response.Body)
+}
+
+const (
+	noJobs = `{"jobs":[]}`
+	oneJob = `{"jobs":[{"id":"job_1","attempt":1}]}`
+)
+
+// settledAll is the response to the settlements in a body.
+func settledAll(body string) string {
+	return `{"jobs":[` + strings.Repeat(`,{"state":"settled"}`, strings.Count(body, `"outcome"`))[1:] + `]}`
+}
+
+// config returns the configuration of a worker for a dispatcher that ends with the test.
+func config(t *testing.T, d dispatcher, parallel int, e Executor) Config {
+	t.Helper()
+	server := httptest.NewServer(d)
+	t.Cleanup(server.Close)
+	return Config{
+		URL: server.URL, Token: "x", Parallel: parallel, Lease: time.Hour, Kill: context.Background(), Executor: e,
+		Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+func shell(script string, args ...string) Command {
+	return Command{Args: append([]string{"sh", "-c", script}, args...)}
+}
+
+// newWorker returns a worker that holds a number of jobs, for tests that call its parts, and its log as JSON without
+// times.
+func newWorker(jobs int, d dispatcher) (w *worker, tasks []*task, log *bytes.Buffer) {
+	logger, log := newLog()
+	w = &worker{
+		cfg: Config{Log: logger, Lease: time.Minute}, client: newClient("http://dispatcher", "x"),
+		held: make(map[string]*task), stop: func() {}, hard: context.Background(),
+	}
+	w.client.http.Transport = d
+	for i := range jobs {
+		tasks = append(tasks, &task{Job: Job{ID: fmt.Sprint("job_", i), Attempt: int64(i + 1)}})
+	}
+	w.hold(tasks, time.Now().Add(time.Hour))
+	return w, tasks, log
+}
+
+func newLog() (*slog.Logger, *bytes.Buffer) {
+	b := new(bytes.Buffer)
+	return slog.New(slog.NewJSONHandler(b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})), b
+}
+
+// equal compares what a test got with what it wants.
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
 
 // awaitFile waits for a file until ctx is done, and reports whether it exists.
 func awaitFile(ctx context.Context, file string) bool {
@@ -31,64 +117,38 @@ func awaitFile(ctx context.Context, file string) bool {
 func TestLaterAttempt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	var claims atomic.Int64
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	await := func(file string) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
 		if !awaitFile(ctx, filepath.Join(dir, file)) {
 			t.Errorf("the first command has not %s", file)
 		}
 	}
-	var claims atomic.Int64
-	settled := make(chan int64, 10)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		text, _ := io.ReadAll(r.Body)
-		switch strings.TrimPrefix(r.URL.Path, "/worker/v1") {
-		case "/claim":
-			switch n := claims.Add(1); {
-			case n > 2:
-				<-time.After(20 * time.Millisecond)
-				fmt.Fprint(w, `{"jobs":[]}`)
-			case n == 2:
-				await("started")
-				fallthrough
-			default:
-				fmt.Fprintf(w, `{"jobs":[{"id":"job_1","attempt":%d}]}`, n)
-			}
-		case "/settle":
-			var body struct{ Jobs []struct{ Attempt int64 } }
-			json.Unmarshal(text, &body)
-			for _, j := range body.Jobs {
-				settled <- j.Attempt
-			}
-			fmt.Fprint(w, `{"jobs":[{"state":"settled"}]}`)
+	settled := ""
+	err := Run(ctx, config(t, func(_ context.Context, route, body string) (int, string, error) {
+		if route == "/settle" {
+			settled += body
+			await("ended")
+			cancel()
+			return 200, settledAll(body), nil
 		}
-	}))
-	t.Cleanup(server.Close)
-	const command = `
+		switch claims.Add(1) {
+		case 1:
+			return 200, oneJob, nil
+		case 2:
+			await("started")
+			return 200, `{"jobs":[{"id":"job_1","attempt":2}]}`, nil
+		}
+		<-ctx.Done()
+		return 200, noJobs, nil
+	}, 2, shell(`
 case $(cat) in
 *'"attempt":1'*) trap 'echo >"$0/ended"; exit' TERM; echo >"$0/started"; sleep 600 & wait ;;
 *) exit 75 ;;
-esac`
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- Run(ctx, Config{
-			URL: server.URL, Token: "x", Parallel: 2, Lease: time.Hour, Kill: context.Background(), Log: slog.New(slog.DiscardHandler),
-			Executor: Command{Args: []string{"sh", "-c", command, dir}},
-		})
-	}()
-	await("ended")
-	select {
-	case got := <-settled:
-		if got != 2 {
-			t.Errorf("attempt %d was settled, want 2", got)
-		}
-	case <-time.After(time.Minute):
-		t.Error("no attempt was settled")
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
+esac`, dir)))
+	if err != nil || strings.Count(settled, `"attempt":2`) != 1 || strings.Contains(settled, `"attempt":1`) {
+		t.Errorf("settled %s (%v), want attempt 2", settled, err)
 	}
 }
 
@@ -98,26 +158,19 @@ func TestLastSettlementsAreLost(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	var claimed, tried atomic.Bool
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch strings.TrimPrefix(r.URL.Path, "/worker/v1") {
-		case "/claim":
-			if claimed.Swap(true) {
-				fmt.Fprint(w, `{"jobs":[]}`)
-			} else {
-				fmt.Fprint(w, `{"jobs":[{"id":"job_1","attempt":1}]}`)
-			}
-		case "/settle":
-			tried.Store(true)
-			cancel()
-			w.WriteHeader(http.StatusServiceUnavailable)
+	cfg := config(t, func(_ context.Context, route, _ string) (int, string, error) {
+		switch {
+		case route == "/claim" && claimed.Swap(true):
+			return 200, noJobs, nil
+		case route == "/claim":
+			return 200, oneJob, nil
 		}
-	}))
-	t.Cleanup(server.Close)
-	err := Run(ctx, Config{
-		URL: server.URL, Token: "x", Parallel: 1, Lease: time.Hour, Kill: context.Background(), Log: slog.New(slog.DiscardHandler),
-		Executor: Command{Args: []string{"sh", "-c", "exit 75"}}, settleTime: 100 * time.Millisecond,
-	})
-	if err == nil || !tried.Load() {
+		tried.Store(true)
+		cancel()
+		return 503, "", nil
+	}, 1, shell("exit 75"))
+	cfg.settleTime = 100 * time.Millisecond
+	if err := Run(ctx, cfg); err == nil || !tried.Load() {
 		t.Errorf("the worker ended with %v, want an error because its result was not settled", err)
 	}
 }
@@ -128,18 +181,17 @@ func TestLastSettlementsAreLost(t *testing.T) {
 func TestEndWhileSettlementsFail(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		name        string
-		drain       time.Duration
-		kill        bool
-		recover     bool // settlements succeed after SIGTERM
-		settleTime  time.Duration
-		wantError   bool
-		wantSettled int64
+		name      string
+		drain     time.Duration
+		kill      bool
+		recover   bool // settlements succeed after SIGTERM, within 30 s
+		wantError bool
+		settled   int64
 	}{
-		{"the drain ends", time.Millisecond, false, false, 100 * time.Millisecond, true, 0},
-		{"a second signal", time.Hour, true, false, 100 * time.Millisecond, true, 0},
-		{"the dispatcher recovers within the drain", time.Hour, false, true, 0, false, 3},
-		{"the dispatcher recovers after the drain", time.Millisecond, false, true, 0, false, 3},
+		{"the drain ends", time.Millisecond, false, false, true, 0},
+		{"a second signal", time.Hour, true, false, true, 0},
+		{"the dispatcher recovers within the drain", time.Hour, false, true, false, 3},
+		{"the dispatcher recovers after the drain", time.Millisecond, false, true, false, 3},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -147,52 +199,38 @@ func TestEndWhileSettlementsFail(t *testing.T) {
 			kill, endKill := context.WithCancel(t.Context())
 			var claims, settlements, settled atomic.Int64
 			first := make(chan struct{}) // closed at the first settlement
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				text, _ := io.ReadAll(r.Body)
-				switch strings.TrimPrefix(r.URL.Path, "/worker/v1") {
-				case "/claim":
+			cfg := config(t, func(_ context.Context, route, body string) (int, string, error) {
+				if route == "/claim" {
 					n := claims.Add(1)
 					if n == 2 { // the first result leaves the queue, the second fills it, the third waits
 						<-first
 					}
-					fmt.Fprintf(w, `{"jobs":[{"id":"job_%d","attempt":1}]}`, n)
-				case "/settle":
-					n := settlements.Add(1)
-					if n == 1 {
-						close(first)
-					}
-					if test.recover && ctx.Err() != nil {
-						var body struct{ Jobs []any }
-						json.Unmarshal(text, &body)
-						settled.Add(int64(len(body.Jobs)))
-						fmt.Fprintf(w, `{"jobs":[%s]}`, strings.Repeat(`,{"state":"settled"}`, len(body.Jobs))[1:])
-						return
-					}
-					w.WriteHeader(http.StatusServiceUnavailable)
-					if n >= 3 && claims.Load() >= 3 {
-						cancel()
-						if test.kill {
-							endKill()
-						}
+					return 200, fmt.Sprintf(`{"jobs":[{"id":"job_%d","attempt":1}]}`, n), nil
+				}
+				n := settlements.Add(1)
+				if n == 1 {
+					close(first)
+				}
+				if test.recover && ctx.Err() != nil {
+					settled.Add(int64(strings.Count(body, `"outcome"`)))
+					return 200, settledAll(body), nil
+				}
+				if n >= 3 && claims.Load() >= 3 {
+					cancel()
+					if test.kill {
+						endKill()
 					}
 				}
-			}))
-			t.Cleanup(server.Close)
-			ended := make(chan error, 1)
-			go func() {
-				ended <- Run(ctx, Config{
-					URL: server.URL, Token: "x", Parallel: 1, Lease: time.Hour, Drain: test.drain, Kill: kill, Log: slog.New(slog.DiscardHandler),
-					Executor: Command{Args: []string{"sh", "-c", "exit 75"}}, settleTime: test.settleTime,
-				})
-			}()
-			select {
-			case err := <-ended:
-				if (err != nil) != test.wantError || settled.Load() != test.wantSettled || claims.Load() != 3 {
-					t.Errorf("the worker ended with %v after %d claims, %d jobs settled; want an error: %t, 3 claims, %d settled",
-						err, claims.Load(), settled.Load(), test.wantError, test.wantSettled)
-				}
-			case <-time.After(time.Minute):
-				t.Error("the worker had not ended after a minute")
+				return 503, "", nil
+			}, 1, shell("exit 75"))
+			cfg.Drain, cfg.Kill = test.drain, kill
+			if !test.recover {
+				cfg.settleTime = 100 * time.Millisecond
+			}
+			err := Run(ctx, cfg)
+			if (err != nil) != test.wantError || settled.Load() != test.settled || claims.Load() != 3 {
+				t.Errorf("the worker ended with %v after %d claims, %d jobs settled; want an error: %t, 3 claims, %d settled",
+					err, claims.Load(), settled.Load(), test.wantError, test.settled)
 			}
 		})
 	}
@@ -204,31 +242,22 @@ func TestDrainWhileClaiming(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "command")
 	ctx, cancel := context.WithCancel(t.Context())
 	var claims atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.ReadAll(r.Body)
-		switch strings.TrimPrefix(r.URL.Path, "/worker/v1") {
-		case "/claim":
-			switch claims.Add(1) {
-			case 1:
-				fmt.Fprint(w, `{"jobs":[{"id":"job_1","attempt":1}]}`)
-				return
-			case 2:
-				awaitFile(r.Context(), file+".started")
-				cancel()
-				if !awaitFile(r.Context(), file+".terminated") {
-					t.Error("the command ran until the claim ended")
-				}
-			}
-			fmt.Fprint(w, `{"jobs":[]}`)
-		case "/settle":
-			fmt.Fprint(w, `{"jobs":[{"state":"settled"}]}`)
+	if err := Run(ctx, config(t, func(request context.Context, route, body string) (int, string, error) {
+		if route == "/settle" {
+			return 200, settledAll(body), nil
 		}
-	}))
-	t.Cleanup(server.Close)
-	if err := Run(ctx, Config{
-		URL: server.URL, Token: "x", Parallel: 2, Lease: time.Hour, Kill: context.Background(), Log: slog.New(slog.DiscardHandler),
-		Executor: Command{Args: []string{"sh", "-c", `trap 'echo >"$0.terminated"; exit' TERM; echo >"$0.started"; sleep 600 & wait`, file}},
-	}); err != nil {
+		switch claims.Add(1) {
+		case 1:
+			return 200, oneJob, nil
+		case 2:
+			awaitFile(request, file+".started")
+			cancel()
+			if !awaitFile(request, file+".terminated") {
+				t.Error("the command ran until the claim ended")
+			}
+		}
+		return 200, noJobs, nil
+	}, 2, shell(`trap 'echo >"$0.terminated"; exit' TERM; echo >"$0.started"; sleep 600 & wait`, file))); err != nil {
 		t.Error(err)
 	}
 }
