@@ -11,7 +11,6 @@ import (
 	"aiv/store/schema"
 	"aiv/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -51,24 +50,19 @@ func checkOwners(t *testing.T, pool *pgxpool.Pool) {
 			sequences = append(sequences, s.Name)
 		}
 	}
-	for _, kind := range []struct {
-		got []string
-		sql string
-	}{
-		{tables, `
-SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')`},
-		{functions, `
-SELECT proname::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prorettype <> 'trigger'::regtype`},
-		{sequences, `SELECT relname::text FROM pg_class c WHERE relnamespace = 'public'::regnamespace AND relkind = 'S'
-			AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = c.oid AND deptype = 'i')`}, // not of an identity column
-	} {
-		want := queryTexts(t, pool, kind.sql)
+	check := func(got []string, sql string) {
+		t.Helper()
+		want := queryTexts(t, pool, sql)
 		slices.Sort(want)
-		slices.Sort(kind.got)
-		if diff := cmp.Diff(want, kind.got); diff != "" {
-			t.Errorf("the capabilities differ from the schema (-schema +capabilities):\n%s", diff)
-		}
+		slices.Sort(got)
+		equal(t, "objects of the capabilities and of the schema", got, want)
 	}
+	check(tables, `
+SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')`)
+	check(functions, `
+SELECT proname::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prorettype <> 'trigger'::regtype`)
+	check(sequences, `SELECT relname::text FROM pg_class c WHERE relnamespace = 'public'::regnamespace AND relkind = 'S'
+		AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = c.oid AND deptype = 'i')`) // not of an identity column
 }
 
 // checkTablesByAccount: the unique indexes of tables that are distributed by account begin with account_id, as Citus
@@ -141,12 +135,8 @@ func TestScopesAndEvents(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(auth.Scopes, scopes); diff != "" {
-		t.Errorf("auth.Scopes differs from the capabilities (-auth +capabilities):\n%s", diff)
-	}
-	if diff := cmp.Diff(events.Types(), types); diff != "" {
-		t.Errorf("events.Types differs from the capabilities (-events +capabilities):\n%s", diff)
-	}
+	equal(t, "scopes of the capabilities and of auth", scopes, auth.Scopes)
+	equal(t, "events of the capabilities and of package events", types, events.Types())
 }
 
 // TestPublicIDs: the ids in the rows of an invariant are printed as all commands print them, if their kind has a
@@ -155,7 +145,5 @@ func TestPublicIDs(t *testing.T) {
 	t.Parallel()
 	id := store.NewID()
 	got := capability.PublicIDs("account " + id.UUID() + ", run " + id.UUID() + ", job " + id.UUID())
-	if want := "account " + id.Text("acct") + ", run " + id.Text("run") + ", job " + id.UUID(); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	equal(t, "row", got, "account "+id.Text("acct")+", run "+id.Text("run")+", job "+id.UUID())
 }

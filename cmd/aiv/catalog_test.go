@@ -5,10 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-
-	"aiv/store/storetest"
 )
 
 const sampleCatalog = `{"kind":"methodology","version":"AIVM-1.0","status":"active","measurement_types":["grounded"],"max_repetitions":20,"max_jobs":100000}
@@ -25,7 +21,7 @@ func TestCatalogThereAndBack(t *testing.T) {
 	write(t, wrong, `{"kind":"provider","code":"acme"}`+"\n"+`{"kind":"modle"}`+"\n")
 	write(t, out, "old")
 	must(t, os.Chmod(out, 0o640))
-	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
+	s := newStory(t)
 	s.run(t, []step{
 		{line: "providers list", stdout: "There are no providers; import them with aiv catalog import.\n"},
 		{line: "catalog import " + wrong, code: 1, stderr: `
@@ -43,13 +39,11 @@ aiv: nothing was imported:
 		{line: "catalog export -json -o " + out, stdout: `{"file":"` + out + `","lines":4}` + "\n"},
 	})
 	text, err := os.ReadFile(out)
-	if diff := cmp.Diff(sampleCatalog, string(text)); err != nil || diff != "" {
-		t.Errorf("%v, exported file (-want +got):\n%s", err, diff)
-	}
+	must(t, err)
+	equal(t, "exported file", string(text), sampleCatalog)
 	info, err := os.Stat(out)
-	if err != nil || info.Mode() != 0o640 {
-		t.Errorf("%v, mode %v; want that of the file that was replaced", err, info.Mode())
-	}
+	must(t, err)
+	equal(t, "mode of the file that was replaced", info.Mode(), os.FileMode(0o640))
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 3 {
 		t.Errorf("files left: %s", left)
 	}
@@ -77,67 +71,57 @@ func TestJSONArray(t *testing.T) {
 // exist, its token is shown once, and it is revoked.
 func TestProvidersAreListed(t *testing.T) {
 	t.Parallel()
-	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
-	rest := `,{"name":"contract","met":false,"note":null,"changed_at":null},{"name":"legal_approval","met":false,"note":null,"changed_at":null}],"per_minute":null,"in_flight":null,"paused_at":null,"pause_note":null,"pause_reason":null,"paused_by":null,"throttled_until":null,"jobs_waiting":0,"jobs_leased":0}`
+	s := newStory(t)
+	dependency := func(name, met, note, at string) string {
+		return `{"name":"` + name + `","met":` + met + `,"note":` + note + `,"changed_at":` + at + `}`
+	}
+	unmet := func(name string) string { return dependency(name, "false", "null", "null") }
+	provider := func(unmetNames string, configuration, secret string) string {
+		return `{"code":"acme","name":"Acme <AI>","unmet":[` + unmetNames + `],"dependencies":[` + configuration + `,` + secret + `,` +
+			unmet("contract") + `,` + unmet("legal_approval") + `],"per_minute":null,"in_flight":null,"paused_at":null,"pause_note":null,` +
+			`"pause_reason":null,"paused_by":null,"throttled_until":null,"jobs_waiting":0,"jobs_leased":0}`
+	}
+	worker := func(id, name, providers, revoked string) string {
+		return `{"id":"` + id + `","name":"` + name + `","providers":` + providers + `,"created_at":"{time}","last_seen_at":null,"revoked_at":` + revoked
+	}
+	const limited = "Provider acme: limit per minute 600, limit in flight "
 	s.run(t, []step{
 		{line: "providers list -json", stdout: "[]\n"},
-		{line: "catalog import -", stdin: sampleCatalog, stdout: "Imported 1 provider, 1 model, 1 question and 1 methodology.\n"},
-		{
-			line: "providers met acme configuration -note 'set up in config 12' -json",
-			stdout: `{"code":"acme","name":"Acme <AI>","unmet":["secret","contract","legal_approval"],"dependencies":[` +
-				`{"name":"configuration","met":true,"note":"set up in config 12","changed_at":"{time}"},` +
-				`{"name":"secret","met":false,"note":null,"changed_at":null}` + rest + "\n",
-		},
-		{
-			line:   "providers met -note 'in the vault' acme secret",
-			stdout: "Dependency secret of provider acme is recorded as met. Unmet dependencies: contract, legal_approval.\n",
-		},
-		{
-			line:   "providers unmet acme -note 'rotated' configuration",
-			stdout: "Dependency configuration of provider acme is recorded as unmet. Unmet dependencies: configuration, contract, legal_approval.\n",
-		},
-		{
-			line: "providers list",
-			stdout: `
+		importSample,
+		{line: "providers met acme configuration -note 'set up in config 12' -json",
+			stdout: provider(`"secret","contract","legal_approval"`,
+				dependency("configuration", "true", `"set up in config 12"`, `"{time}"`), unmet("secret")) + "\n"},
+		{line: "providers met -note 'in the vault' acme secret",
+			stdout: "Dependency secret of provider acme is recorded as met. Unmet dependencies: contract, legal_approval.\n"},
+		{line: "providers unmet acme -note 'rotated' configuration",
+			stdout: "Dependency configuration of provider acme is recorded as unmet. Unmet dependencies: configuration, contract, legal_approval.\n"},
+		{line: "providers list", stdout: `
 CODE  NAME       CONFIGURATION  SECRET  CONTRACT  LEGAL_APPROVAL  PER MINUTE  IN FLIGHT  PAUSED
 acme  Acme <AI>  unmet          met     unmet     unmet           none        none       no
-`,
-		},
-		{
-			line: "providers list -json",
-			stdout: `[{"code":"acme","name":"Acme <AI>","unmet":["configuration","contract","legal_approval"],"dependencies":[` +
-				`{"name":"configuration","met":false,"note":"rotated","changed_at":"{time}"},` +
-				`{"name":"secret","met":true,"note":"in the vault","changed_at":"{time}"}` + strings.TrimSuffix(rest, "\n") + "]\n",
-		},
-		{line: "providers met unknown secret -note x", code: 1, stderr: "aiv: there is no provider \"unknown\"; see aiv providers list\n"},
-		{line: "providers met acme luck -note x", code: 2,
-			stderr: "aiv: DEPENDENCY must be one of configuration, secret, contract, legal_approval, not \"luck\"\nRun `aiv providers met -h` for help.\n"},
-		{line: "providers met acme secret -note ' '", code: 2, stderr: "aiv: -note is empty\nRun `aiv providers met -h` for help.\n"},
-		{line: "providers set acme", code: 2, stderr: "aiv: nothing to set: give -per-minute or -in-flight\nRun `aiv providers set -h` for help.\n"},
-		{line: "providers set none -in-flight 1", code: 1, stderr: "aiv: there is no provider \"none\"; see aiv providers list\n"},
-		{line: "providers set acme -per-minute 600 -in-flight 0", stdout: "Provider acme: limit per minute 600, limit in flight 0; not paused.\n"},
-		{line: "providers set acme -in-flight none", stdout: "Provider acme: limit per minute 600, limit in flight none; not paused.\n"},
-		{line: "providers pause acme -note 'incident 12'", stdout: "Provider acme: limit per minute 600, limit in flight none; paused: incident 12.\n"},
-		{line: "providers resume acme -note over", stdout: "Provider acme: limit per minute 600, limit in flight none; not paused.\n"},
+`},
+		{line: "providers list -json", stdout: "[" + provider(`"configuration","contract","legal_approval"`,
+			dependency("configuration", "false", `"rotated"`, `"{time}"`), dependency("secret", "true", `"in the vault"`, `"{time}"`)) + "]\n"},
+		fails("providers met unknown secret -note x", "there is no provider \"unknown\"; see aiv providers list"),
+		misuse("providers met", "acme luck -note x", "DEPENDENCY must be one of configuration, secret, contract, legal_approval, not \"luck\""),
+		misuse("providers met", "acme secret -note ' '", "-note is empty"),
+		misuse("providers set", "acme", "nothing to set: give -per-minute or -in-flight"),
+		fails("providers set none -in-flight 1", "there is no provider \"none\"; see aiv providers list"),
+		{line: "providers set acme -per-minute 600 -in-flight 0", stdout: limited + "0; not paused.\n"},
+		{line: "providers set acme -in-flight none", stdout: limited + "none; not paused.\n"},
+		{line: "providers pause acme -note 'incident 12'", stdout: limited + "none; paused: incident 12.\n"},
+		{line: "providers resume acme -note over", stdout: limited + "none; not paused.\n"},
 		{line: "workers list", stdout: "There are no workers; create one with aiv workers create.\n"},
-		{line: "workers create -name w -providers acme,none", code: 1, stderr: "aiv: there is no provider \"none\"; see aiv providers list\n"},
-		{line: "workers create -name w", piped: true, code: 2,
-			stderr: "aiv: the token is a secret; to write it to a pipe or a file, add -json\nRun `aiv workers create -h` for help.\n"},
-		{line: "workers create -name w -providers acme -json", stdout: `{"id":"{wrk_1}","name":"w","providers":["acme"],"created_at":"{time}","last_seen_at":null,"revoked_at":null,"token":"{key1}"}` + "\n",
+		fails("workers create -name w -providers acme,none", "there is no provider \"none\"; see aiv providers list"),
+		piped(misuse("workers create", "-name w", "the token is a secret; to write it to a pipe or a file, add -json")),
+		{line: "workers create -name w -providers acme -json", stdout: worker("{wrk_1}", "w", `["acme"]`, "null") + `,"token":"{key1}"}` + "\n",
 			stderr: "The token of {wrk_1} is shown only this once; store it now.\n"},
-		{line: "workers create -name all -json", stdout: `{"id":"{wrk_2}","name":"all","providers":null,"created_at":"{time}","last_seen_at":null,"revoked_at":null,"token":"{key2}"}` + "\n",
+		{line: "workers create -name all -json", stdout: worker("{wrk_2}", "all", "null", "null") + `,"token":"{key2}"}` + "\n",
 			stderr: "The token of {wrk_2} is shown only this once; store it now.\n"},
 		{line: "workers revoke {wrk_1}", stdout: "Worker {wrk_1}, \"w\", is revoked. Jobs that it has return to the queue when their leases end.\n"},
-		{line: "workers revoke {key1}", code: 2, stderr: "aiv: ID must be a worker's id, wrk_ and 26 characters; see aiv workers list\nRun `aiv workers revoke -h` for help.\n"},
-		{line: "workers list -json", stdout: `[{"id":"{wrk_1}","name":"w","providers":["acme"],"created_at":"{time}","last_seen_at":null,"revoked_at":"{time}"},` +
-			`{"id":"{wrk_2}","name":"all","providers":null,"created_at":"{time}","last_seen_at":null,"revoked_at":null}]` + "\n"},
+		misuse("workers revoke", "{key1}", "ID must be a worker's id, wrk_ and 26 characters; see aiv workers list"),
+		{line: "workers list -json", stdout: "[" + worker("{wrk_1}", "w", `["acme"]`, `"{time}"`) + "}," + worker("{wrk_2}", "all", "null", "null") + "}]\n"},
 	})
-	_, stdout, _ := aiv(t.Context(), "audit", "list", "-subject", "acme", "-database-url", s.env["DATABASE_URL"])
-	for _, action := range []string{"providers.set", "providers.pause", "providers.resume"} {
-		if !strings.Contains(stdout, action) {
-			t.Errorf("no %s in the audit log\n%s", action, stdout)
-		}
-	}
+	prints{"audit list -subject acme", 0, `(?s)providers\.resume.*providers\.pause.*providers\.set`}.expect(t, s.url())
 }
 
 func write(t *testing.T, name, text string) {

@@ -7,24 +7,21 @@ import (
 
 func TestCompletionOfCommands(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		words []string
-		want  string
-	}{
-		{[]string{"ke"}, "keys"},
-		{[]string{"pl"}, "plans"},
-		{[]string{"keys", "r"}, "rotate revoke"},
-		{[]string{"keys", "create", "-a"}, "-account -actor"},
-		{[]string{"keys", "create", "-account", "x", "-na"}, "-name"},
-		{[]string{"keys", "create", ""}, ""},
-		{[]string{"completion", ""}, "bash zsh fish"},
-		{[]string{"help", "keys", "re"}, "revoke"},
-		{[]string{"nothing", ""}, ""},
-		{[]string{"serve", "-tls"}, "-tls-cert -tls-key"},
+	for words, want := range map[string]string{
+		"ke":                         "keys",
+		"pl":                         "plans",
+		"keys r":                     "rotate revoke",
+		"keys create -a":             "-account -actor",
+		"keys create -account x -na": "-name",
+		"keys create ":               "",
+		"completion ":                "bash zsh fish",
+		"help keys re":               "revoke",
+		"nothing ":                   "",
+		"serve -tls":                 "-tls-cert -tls-key",
 	} {
-		code, stdout, stderr := aiv(t.Context(), append([]string{"__complete"}, test.words...)...)
-		if got := strings.Join(strings.Fields(stdout), " "); code != 0 || got != test.want || stderr != "" {
-			t.Errorf("%q: exit %d, %q, %q, want %q", test.words, code, got, stderr, test.want)
+		code, stdout, stderr := aiv(t.Context(), append([]string{"__complete"}, strings.Split(words, " ")...)...)
+		if got := strings.Join(strings.Fields(stdout), " "); code != 0 || got != want || stderr != "" {
+			t.Errorf("%q: exit %d, %q, %q, want %q", words, code, got, stderr, want)
 		}
 	}
 	if _, stdout, _ := aiv(t.Context(), "__complete"); len(strings.Fields(stdout)) != len(commands()) {

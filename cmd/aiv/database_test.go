@@ -20,11 +20,11 @@ func TestPrivateDatabase(t *testing.T) {
 	must(t, os.Chmod(base, 0o755))
 	dir := filepath.Join(base, "data")
 	s := &story{env: map[string]string{"AIV_DATA_DIR": dir}}
-	missing := "there is no private PostgreSQL in " + dir + "; set DATABASE_URL to use another database, or run `aiv migrate` to create it\n"
+	missing := "there is no private PostgreSQL in " + dir + "; set DATABASE_URL to use another database, or run `aiv migrate` to create it"
 	for _, line := range []string{"plans list", "migrate -status", "verify"} {
-		s.run(t, []step{{line: line, code: 1, stderr: "aiv: " + missing}})
+		s.run(t, []step{fails(line, missing)})
 	}
-	if code, _, stderr := aiv(t.Context(), "status", "-data-dir", dir); code != 1 || stderr != "aiv: not ready: "+missing {
+	if code, _, stderr := aiv(t.Context(), "status", "-data-dir", dir); code != 1 || stderr != "aiv: not ready: "+missing+"\n" {
 		t.Errorf("status: exit %d, %s", code, stderr)
 	}
 	if _, err := os.Stat(dir); err == nil {
@@ -33,9 +33,10 @@ func TestPrivateDatabase(t *testing.T) {
 	if code, _, stderr := aiv(t.Context(), "migrate", "-data-dir", dir); code != 0 {
 		t.Fatal(stderr)
 	}
+	plan := planJSON("p", `"api_access"`, `"rate_limit_per_minute":null,"jobs_per_month":null,"max_unfinished_jobs":null`)
 	s.run(t, []step{
-		{line: "plans set p -features api_access -json", stdout: `{"code":"p","features":["api_access"],"rate_limit_per_minute":null,"jobs_per_month":null,"max_unfinished_jobs":null}` + "\n"},
-		{line: "plans list -json", stdout: `[{"code":"p","features":["api_access"],"rate_limit_per_minute":null,"jobs_per_month":null,"max_unfinished_jobs":null}]` + "\n"},
+		{line: "plans set p -features api_access -json", stdout: plan + "\n"},
+		{line: "plans list -json", stdout: "[" + plan + "]\n"},
 	})
 }
 

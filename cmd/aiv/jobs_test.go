@@ -50,60 +50,59 @@ func TestWorkerLogsItsProviders(t *testing.T) {
 // TestRunsAreListedAndCanceled: runs of all accounts are listed, shown and canceled, and their jobs listed.
 func TestRunsAreListedAndCanceled(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	s := &story{env: map[string]string{"DATABASE_URL": url}}
+	s := newStory(t)
 	s.run(t, []step{
 		{line: "runs list", stdout: "No runs match.\n"},
-		{line: "runs list -status done", code: 2, stderr: "aiv: -status must be one of queued, running, completed, partial, failed, canceled, not \"done\"\nRun `aiv runs list -h` for help.\n"},
+		misuse("runs list", "-status done", "-status must be one of queued, running, completed, partial, failed, canceled, not \"done\""),
 	})
 	account := s.newAccount(t)
-	writeRun(t, connect(t, url), account, "2026-03-01T00:00:00Z", 1)
-	if _, err := connect(t, url).Exec(t.Context(), `INSERT INTO providers (code, name) VALUES ('acme', 'Acme')`); err != nil {
-		t.Fatal(err)
+	pool := connect(t, s.url())
+	writeRun(t, pool, account, "2026-03-01T00:00:00Z", 1)
+	storetest.Exec(t, pool, `INSERT INTO providers (code, name) VALUES ('acme', 'Acme')`)
+	found := prints{"runs list -status queued", 0, `\tqueued\t1\t0\t0\t0\t0\t2026-03-01T00:00:00Z`}.expect(t, s.url())
+	id := runID.FindString(found)
+	for _, command := range []prints{
+		{"runs show " + id + " -json", 0, `"account_id":"acct_\w+","run":\{"id":"` + id},
+		{"jobs list", 0, `\tqueued\t0\tnone`},
+		{"jobs list -state running -run " + id, 0, `^No jobs match\.\n$`},
+		{"jobs list -provider nope", 1, `aiv: there is no provider "nope"; see aiv providers list\n`},
+		{"jobs list -provider acme", 0, `^No jobs of queued or running runs match; -run lists the jobs of any run\.\n$`},
+		{"runs cancel " + id, 0, "is canceled: 0 queued, 0 running, 0 completed, 0 failed, 1 canceled"},
+		{"runs cancel " + id, 0, "is canceled"},
+		{"audit list -subject " + id, 0, `runs\.cancel`},
+	} {
+		command.expect(t, s.url())
 	}
-	command := func(code int, want string, args ...string) string {
-		t.Helper()
-		got, stdout, stderr := aiv(t.Context(), append(args, "-database-url", url)...)
-		if got != code || !regexp.MustCompile(want).MatchString(stdout+stderr) {
-			t.Errorf("aiv %s: exit %d, %s%s; want %d, %s", strings.Join(args, " "), got, stdout, stderr, code, want)
-		}
-		return stdout
-	}
-	id := regexp.MustCompile(`run_\w+`).FindString(command(0, `\tqueued\t1\t0\t0\t0\t0\t2026-03-01T00:00:00Z`, "runs", "list", "-status", "queued"))
-	command(0, `"account_id":"acct_\w+","run":\{"id":"`+id, "runs", "show", id, "-json")
-	command(0, `\tqueued\t0\tnone`, "jobs", "list")
-	command(0, "^No jobs match\\.\n$", "jobs", "list", "-run", id, "-state", "running")
-	command(1, "aiv: there is no provider \"nope\"; see aiv providers list\n", "jobs", "list", "-provider", "nope")
-	command(0, "^No jobs of queued or running runs match; -run lists the jobs of any run\\.\n$", "jobs", "list", "-provider", "acme")
-	command(0, "is canceled: 0 queued, 0 running, 0 completed, 0 failed, 1 canceled", "runs", "cancel", id)
-	command(0, "is canceled", "runs", "cancel", id)
-	command(0, "runs.cancel", "audit", "list", "-subject", id)
 	// Answers so large that a page ends before the limit.
-	pool := connect(t, url)
 	writeRun(t, pool, account, "2026-03-02T00:00:00Z", 10)
 	storetest.Exec(t, pool, `
 		WITH ended AS (
-		  UPDATE measurement_runs SET status = 'completed', started_at = created_at, finished_at = created_at, jobs_completed = total_jobs
+		  UPDATE measurement_runs SET status = 'partial', started_at = created_at, finished_at = created_at, jobs_completed = 9, jobs_failed = 1
 		  WHERE total_jobs = 10 RETURNING account_id, id)
-		INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
-		SELECT account_id, id, n, 1, true, now(), now(), json_build_object('text', repeat('x', 1000000)) FROM ended, generate_series(1, 10) n`)
-	id = regexp.MustCompile(`run_\w+`).FindString(command(0, "run_", "runs", "list", "-status", "completed"))
-	if jobs := command(0, "job_", "jobs", "list", "-run", id, "-json"); strings.Count(jobs, `"status":"completed"`) != 10 {
-		t.Errorf("not all 10 jobs are listed: %s", jobs)
+		INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)
+		SELECT account_id, id, n, 1, true, now(), now(), CASE WHEN n > 1 THEN json_build_object('text', repeat('x', 1000000)) END,
+		  CASE WHEN n = 1 THEN 'exit_1' END, CASE WHEN n = 1 THEN 'no answer' END
+		FROM ended, generate_series(1, 10) n`)
+	id = runID.FindString(prints{"runs list -status partial", 0, "run_"}.expect(t, s.url()))
+	for flags, want := range map[string]int{"": 10, " -limit 7": 7} {
+		jobs := prints{"jobs list -json -run " + id + flags, 0, "job_"}.expect(t, s.url())
+		equal(t, "listed jobs", strings.Count(jobs, `"status":`), want)
 	}
-	if jobs := command(0, "job_", "jobs", "list", "-run", id, "-limit", "7", "-json"); strings.Count(jobs, `"status":"completed"`) != 7 {
-		t.Errorf("not 7 jobs are listed: %s", jobs)
-	}
-	storetest.Exec(t, pool, `
-		WITH failed AS (
-		  UPDATE job_results SET answer = NULL, error_code = 'exit_1', error_message = 'no answer' WHERE ordinal = 1 RETURNING account_id, run_id)
-		UPDATE measurement_runs SET jobs_completed = 9, jobs_failed = 1 FROM failed WHERE measurement_runs.account_id = failed.account_id AND id = run_id`)
-	command(0, `"status":"failed","attempts":1,"error_code":"exit_1","error_message":"no answer","started_at"`, "jobs", "list", "-run", id, "-state", "failed", "-json")
-	command(0, `"status":"completed","attempts":1,"error_code":null,"error_message":null,"started_at"`, "jobs", "list", "-run", id, "-state", "completed", "-limit", "1", "-json")
-	for _, line := range []string{"runs show", "runs cancel", "jobs list -run"} {
-		command(1, "aiv: there is no run run_01k3s4x0a1fvt8s9w2y7b6c5d4; see aiv runs list\n", append(words(line), "run_01k3s4x0a1fvt8s9w2y7b6c5d4")...)
+	const absent = "run_01k3s4x0a1fvt8s9w2y7b6c5d4"
+	for _, command := range []prints{
+		{"jobs list -json -state failed -run " + id, 0,
+			`"status":"failed","attempts":1,"error_code":"exit_1","error_message":"no answer","started_at"`},
+		{"jobs list -json -state completed -limit 1 -run " + id, 0,
+			`"status":"completed","attempts":1,"error_code":null,"error_message":null,"started_at"`},
+		{"runs show " + absent, 1, "aiv: there is no run " + absent + "; see aiv runs list\n"},
+		{"runs cancel " + absent, 1, "aiv: there is no run " + absent + "; see aiv runs list\n"},
+		{"jobs list -run " + absent, 1, "aiv: there is no run " + absent + "; see aiv runs list\n"},
+	} {
+		command.expect(t, s.url())
 	}
 }
+
+var runID = regexp.MustCompile(`run_\w+`)
 
 // TestJobsOfABacklog: a job that a worker has is found behind more queued runs than are read, and a list of runs that
 // was cut off is reported.

@@ -5,125 +5,106 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"aiv/auth"
-	"aiv/store/storetest"
 )
+
+// secretInPipe refuses to print a key where it may stay.
+const secretInPipe = "the key is a secret; to write it to a pipe or a file, add -json"
+
+// shown is what a command says beside a key.
+func shown(credential string) string {
+	return "The key of " + credential + " is shown only this once; store it now.\n"
+}
+
+// accountJSON is an account as commands print it.
+func accountJSON(id, name, plan, quota string) string {
+	return `{"id":"` + id + `","name":"` + name + `","plan":"` + plan + `",` + quota + `,"created_at":"{time}","erased_at":null}`
+}
+
+const noQuota = `"own_quota":false,"jobs_per_month":null`
+
+// planJSON is a plan as commands print it.
+func planJSON(code, features, limits string) string {
+	return `{"code":"` + code + `","features":[` + features + `],` + limits + `}`
+}
+
+// credentialJSON is a credential of two scopes as commands print it. state has the members from the state on.
+func credentialJSON(id, account, name, prefix, scopes, state string) string {
+	return `{"id":"` + id + `","account_id":"` + account + `","name":"` + name + `","key_prefix":"` + prefix + `","scopes":[` + scopes +
+		`],"rate_limit_per_minute":120,` + state + "}\n"
+}
 
 func TestKeysFromIssueToRevocation(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	s := &story{env: map[string]string{"DATABASE_URL": url, "AIV_ACTOR": "tess@desk"}}
+	s := newStory(t)
+	s.env["AIV_ACTOR"] = "tess@desk"
+	const absent = "acct_00000000000000000000000000"
+	const readWrite = `"runs:read","runs:write"`
+	const active = `"state":"active","expires_at":null,"disabled_at":null,"revoked_at":null,"rotated_from":null,"created_at":"{time}","key":"`
+	const rotated = `,"revoked_at":null,"rotated_from":"{cred1}","created_at":"{time}"`
+	const three = "Credential {cred3}, \"ci\", is "
+	const state = ": scopes runs:read,runs:write; 120 requests per minute; expires: never.\n"
 	s.run(t, []step{
 		// A key that could not be printed must not exist afterwards.
-		{line: "keys create -account acct_00000000000000000000000000 -name ci -scopes runs:read", piped: true, code: 2,
-			stderr: "aiv: the key is a secret; to write it to a pipe or a file, add -json\nRun `aiv keys create -h` for help.\n"},
-		{line: "keys rotate cred_00000000000000000000000000", piped: true, code: 2,
-			stderr: "aiv: the key is a secret; to write it to a pipe or a file, add -json\nRun `aiv keys rotate -h` for help.\n"},
+		piped(misuse("keys create", "-account "+absent+" -name ci -scopes runs:read", secretInPipe)),
+		piped(misuse("keys rotate", "cred_00000000000000000000000000", secretInPipe)),
 		{line: "keys list", stdout: "There are no credentials; create one with aiv keys create.\n"},
 		{line: "audit list", stdout: "There are no changes.\n"},
 		{line: "plans list -json", stdout: "[]\n"},
 		{line: "accounts list", stdout: "There are no accounts; create one with aiv accounts create.\n"},
-		{
-			line:   "plans set growth -features api_access,api_access,beta -rate 120 -json",
-			stdout: `{"code":"growth","features":["api_access","beta"],"rate_limit_per_minute":120,"jobs_per_month":null,"max_unfinished_jobs":null}` + "\n",
-		},
-		{
-			line:   "plans set -features= trial",
-			stdout: "Plan trial is set: features none; 60 (default) requests per minute.\nWithout the feature api_access, its accounts can only read their identity.\n",
-		},
-		{
-			line: "plans list",
-			stdout: `
+		{line: "plans set growth -features api_access,api_access,beta -rate 120 -json",
+			stdout: planJSON("growth", `"api_access","beta"`, `"rate_limit_per_minute":120,"jobs_per_month":null,"max_unfinished_jobs":null`) + "\n"},
+		{line: "plans set -features= trial", stdout: `
+Plan trial is set: features none; 60 (default) requests per minute.
+Without the feature api_access, its accounts can only read their identity.
+`},
+		{line: "plans list", stdout: `
 CODE    FEATURES         REQUESTS PER MINUTE  JOBS PER MONTH  UNFINISHED JOBS
 growth  api_access,beta  120                  none            1000000 (default)
 trial   none             60 (default)         none            1000000 (default)
-`,
-		},
-		{
-			line:   "accounts create -json -name 'Acme & Söhne' --plan growth",
-			stdout: `{"id":"{acct1}","name":"Acme & Söhne","plan":"growth","own_quota":false,"jobs_per_month":null,"created_at":"{time}","erased_at":null}` + "\n",
-		},
-		{line: "accounts create -name X -plan gold", code: 1, stderr: "aiv: there is no plan \"gold\"; see aiv plans list\n"},
-		{
-			line:   "accounts set-plan {acct1} trial -json",
-			stdout: `{"id":"{acct1}","name":"Acme & Söhne","plan":"trial","own_quota":false,"jobs_per_month":null,"created_at":"{time}","erased_at":null}` + "\n",
-		},
-		{
-			line:   "accounts set-plan {acct1} growth",
-			stdout: "Account {acct1}, \"Acme & Söhne\", is now on plan growth.\n",
-		},
-		{
-			line:   "keys create -account {acct1} -name ci -scopes runs:read,runs:write -json",
-			stdout: `{"id":"{cred1}","account_id":"{acct1}","name":"ci","key_prefix":"{prefix1}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120,"state":"active","expires_at":null,"disabled_at":null,"revoked_at":null,"rotated_from":null,"created_at":"{time}","key":"{key1}"}` + "\n",
-			stderr: "The key of {cred1} is shown only this once; store it now.\n",
-		},
-		{
-			line: "keys create -account {acct1} -name ci -scopes runs:reed -json",
-			code: 2,
-			stderr: "aiv: unknown scope \"runs:reed\"; the scopes are runs:read, runs:write, recommendations:read, alerts:read, webhooks:manage\n" +
-				"Run `aiv keys create -h` for help.\n",
-		},
-		{
-			line: "keys create -account acct_00000000000000000000000000 -name ci -scopes runs:read -json",
-			code: 1, stderr: "aiv: there is no account {acct2}; see aiv accounts list\n",
-		},
-		{
-			line: "keys create -account {acct1} -name desk -scopes '' -rate 5 -expires 2999-01-31T00:00:00+01:00",
-			stdout: `
+`},
+		{line: "accounts create -json -name 'Acme & Söhne' --plan growth", stdout: accountJSON("{acct1}", "Acme & Söhne", "growth", noQuota) + "\n"},
+		fails("accounts create -name X -plan gold", "there is no plan \"gold\"; see aiv plans list"),
+		{line: "accounts set-plan {acct1} trial -json", stdout: accountJSON("{acct1}", "Acme & Söhne", "trial", noQuota) + "\n"},
+		{line: "accounts set-plan {acct1} growth", stdout: "Account {acct1}, \"Acme & Söhne\", is now on plan growth.\n"},
+		{line: "keys create -account {acct1} -name ci -scopes runs:read,runs:write -json", stderr: shown("{cred1}"),
+			stdout: credentialJSON("{cred1}", "{acct1}", "ci", "{prefix1}", readWrite, active+`{key1}"`)},
+		misuse("keys create", "-account {acct1} -name ci -scopes runs:reed -json",
+			`unknown scope "runs:reed"; the scopes are runs:read, runs:write, recommendations:read, alerts:read, webhooks:manage`),
+		fails("keys create -account "+absent+" -name ci -scopes runs:read -json", "there is no account {acct2}; see aiv accounts list"),
+		{line: "keys create -account {acct1} -name desk -scopes '' -rate 5 -expires 2999-01-31T00:00:00+01:00", stderr: shown("{cred2}"), stdout: `
 Credential {cred2}, "desk", belongs to {acct1}: scopes none; 5 requests per minute; expires: 2999-01-30T23:00:00Z.
 
   {key2}
 
-`,
-			stderr: "The key of {cred2} is shown only this once; store it now.\n",
-		},
-		{
-			line:   "keys set {cred2} -expires never -scopes alerts:read",
-			stdout: "Credential {cred2}, \"desk\", is active: scopes alerts:read; 5 requests per minute; expires: never.\n",
-		},
-		{
-			line: "keys rotate {cred1} -json -grace 0s",
-			stdout: `{"id":"{cred3}","account_id":"{acct1}","name":"ci","key_prefix":"{prefix2}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120,"state":"active","expires_at":null,"disabled_at":null,"revoked_at":null,"rotated_from":"{cred1}","created_at":"{time}","key":"{key3}"}
-`,
-			stderr: "The key of {cred3} is shown only this once; store it now.\n",
-		},
-		{line: "keys rotate {cred1} -json", code: 1, stderr: "aiv: {cred1} is expired; only active credentials can be rotated\n"},
-		{
-			line: "keys rotate {cred2} -grace 90m",
-			stdout: `
+`},
+		{line: "keys set {cred2} -expires never -scopes alerts:read",
+			stdout: "Credential {cred2}, \"desk\", is active: scopes alerts:read; 5 requests per minute; expires: never.\n"},
+		{line: "keys rotate {cred1} -json -grace 0s", stderr: shown("{cred3}"), stdout: credentialJSON("{cred3}", "{acct1}", "ci", "{prefix2}",
+			readWrite, `"state":"active","expires_at":null,"disabled_at":null`+rotated+`,"key":"{key3}"`)},
+		fails("keys rotate {cred1} -json", "{cred1} is expired; only active credentials can be rotated"),
+		{line: "keys rotate {cred2} -grace 90m", stderr: shown("{cred4}"), stdout: `
 Credential {cred4}, "desk", belongs to {acct1}: scopes alerts:read; 5 requests per minute; expires: never.
 The old key, of {cred2}, stays valid for 1h30m, or until its expiry if that is earlier.
 
   {key4}
 
-`,
-			stderr: "The key of {cred4} is shown only this once; store it now.\n",
-		},
-		{
-			line:   "keys disable {cred3} -json",
-			stdout: `{"id":"{cred3}","account_id":"{acct1}","name":"ci","key_prefix":"{prefix2}","scopes":["runs:read","runs:write"],"rate_limit_per_minute":120,"state":"disabled","expires_at":null,"disabled_at":"{time}","revoked_at":null,"rotated_from":"{cred1}","created_at":"{time}"}` + "\n",
-		},
-		{line: "keys enable {cred3}", stdout: "Credential {cred3}, \"ci\", is active: scopes runs:read,runs:write; 120 requests per minute; expires: never.\n"},
-		{line: "keys revoke {cred3}", stdout: "Credential {cred3}, \"ci\", is revoked: scopes runs:read,runs:write; 120 requests per minute; expires: never.\n"},
-		{line: "keys enable {cred3}", code: 1, stderr: "aiv: {cred3} is revoked, which is permanent; create another with aiv keys create\n"},
-		{line: "keys revoke cred_00000000000000000000000000", code: 1, stderr: "aiv: there is no credential {cred5}; see aiv keys list\n"},
-		{line: "keys list -account acct_00000000000000000000000000 -json", stdout: "[]\n"},
+`},
+		{line: "keys disable {cred3} -json", stdout: credentialJSON("{cred3}", "{acct1}", "ci", "{prefix2}",
+			readWrite, `"state":"disabled","expires_at":null,"disabled_at":"{time}"`+rotated)},
+		{line: "keys enable {cred3}", stdout: three + "active" + state},
+		{line: "keys revoke {cred3}", stdout: three + "revoked" + state},
+		fails("keys enable {cred3}", "{cred3} is revoked, which is permanent; create another with aiv keys create"),
+		fails("keys revoke cred_00000000000000000000000000", "there is no credential {cred5}; see aiv keys list"),
+		{line: "keys list -account " + absent + " -json", stdout: "[]\n"},
 		{line: "accounts create -name B -plan growth", stdout: "Account {acct3} was created: \"B\" on plan growth.\n"},
-		{
-			line:   "keys create -account {acct3} -name 'two\tcells\x1b[2J' -scopes runs:read -json",
-			stdout: `{"id":"{cred6}","account_id":"{acct3}","name":"two\tcells\u001b[2J","key_prefix":"{prefix3}","scopes":["runs:read"],"rate_limit_per_minute":120,"state":"active","expires_at":null,"disabled_at":null,"revoked_at":null,"rotated_from":null,"created_at":"{time}","key":"{key5}"}` + "\n",
-			stderr: "The key of {cred6} is shown only this once; store it now.\n",
-		},
-		{
-			line: "keys list -account {acct3}",
-			// The columns are as wide as the ids that stand here by name.
-			stdout: `
+		{line: "keys create -account {acct3} -name 'two\tcells\x1b[2J' -scopes runs:read -json", stderr: shown("{cred6}"),
+			stdout: credentialJSON("{cred6}", "{acct3}", `two\tcells\u001b[2J`, "{prefix3}", `"runs:read"`, active+`{key5}"`)},
+		// The columns are as wide as the ids that stand here by name.
+		{line: "keys list -account {acct3}", stdout: `
 ID                               ACCOUNT                          NAME           KEY                 SCOPES     RATE  STATE   EXPIRES
 {cred6}  {acct3}  two�cells�[2J  {prefix3}…  runs:read  120   active  never
-`,
-		},
+`},
 	})
 
 	// The error reports that there is a credential whose key was not printed.
@@ -136,26 +117,21 @@ ID                               ACCOUNT                          NAME          
 	}
 
 	// What of the keys is on record: nothing but their prefixes.
-	pool := connect(t, url)
+	pool := connect(t, s.url())
 	var actions string
 	must(t, pool.QueryRow(t.Context(), `SELECT string_agg(DISTINCT actor || ' ' || action, ', ') FROM audit_log`).Scan(&actions))
-	want := "tess@desk accounts.create, tess@desk accounts.set-plan, tess@desk keys.create, tess@desk keys.disable, tess@desk keys.enable, " +
-		"tess@desk keys.revoke, tess@desk keys.rotate, tess@desk keys.set, tess@desk plans.set"
-	if diff := cmp.Diff(want, actions); diff != "" {
-		t.Errorf("audit log (-want +got):\n%s", diff)
-	}
+	equal(t, "audit log", actions, "tess@desk accounts.create, tess@desk accounts.set-plan, tess@desk keys.create, tess@desk keys.disable, "+
+		"tess@desk keys.enable, tess@desk keys.revoke, tess@desk keys.rotate, tess@desk keys.set, tess@desk plans.set")
 	for i := 0; i < len(s.names); i += 2 {
-		if !strings.HasPrefix(s.names[i+1], "{key") {
+		key, name := s.names[i], s.names[i+1]
+		if !strings.HasPrefix(name, "{key") {
 			continue
 		}
 		var rows int
 		query := `SELECT (SELECT count(*) FROM audit_log a WHERE strpos(a::text, $1) > 0) + (SELECT count(*) FROM credentials c WHERE strpos(c::text, $1) > 0)`
-		must(t, pool.QueryRow(t.Context(), query, s.names[i][len("aiv_live_")+8:]).Scan(&rows))
-		if rows != 0 {
-			t.Errorf("%s is in %d rows", s.names[i+1], rows)
-		}
-		if _, err := auth.HashKey(s.names[i]); err != nil {
-			t.Errorf("%s: %v", s.names[i+1], err)
+		must(t, pool.QueryRow(t.Context(), query, key[len("aiv_live_")+8:]).Scan(&rows))
+		if _, err := auth.HashKey(key); rows != 0 || err != nil {
+			t.Errorf("%s is in %d rows (%v)", name, rows, err)
 		}
 	}
 }

@@ -37,14 +37,68 @@ type story struct {
 	seen  map[string]int
 }
 
+// newStory returns a story in a database of its own.
+func newStory(t *testing.T) *story {
+	t.Helper()
+	return &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
+}
+
+func (s *story) url() string { return s.env["DATABASE_URL"] }
+
+// fails is a step that a command does not take.
+func fails(line, fault string) step {
+	return step{line: line, code: 1, stderr: "aiv: " + fault + "\n"}
+}
+
+// misuse is a step that the command does not understand.
+func misuse(command, rest, fault string) step {
+	help := "\nRun `aiv " + command + " -h` for help.\n"
+	return step{line: command + " " + rest, code: 2, stderr: "aiv: " + fault + help}
+}
+
+// piped is a step whose output is no terminal.
+func piped(s step) step {
+	s.piped = true
+	return s
+}
+
+// prints is a command line, its exit status, and a pattern of what it prints.
+type prints struct {
+	line    string
+	code    int
+	pattern string
+}
+
+// expect runs a command line in a database and returns its stdout.
+func (p prints) expect(t *testing.T, url string) (stdout string) {
+	t.Helper()
+	code, stdout, stderr := aiv(t.Context(), append(words(p.line), "-database-url", url)...)
+	if code != p.code || !regexp.MustCompile(p.pattern).MatchString(stdout+stderr) {
+		t.Errorf("aiv %s: exit %d, %s%s; want %d, %s", p.line, code, stdout, stderr, p.code, p.pattern)
+	}
+	return stdout
+}
+
+// equal compares what a test got with what it wants.
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
 // sampleAccount imports sampleCatalog and creates an account, whose id it returns.
 func sampleAccount(t *testing.T, url string) string {
 	t.Helper()
 	s := &story{env: map[string]string{"DATABASE_URL": url}}
-	s.run(t, []step{
-		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
-	})
+	s.run(t, []step{importSample})
 	return s.newAccount(t)
+}
+
+// importSample imports sampleCatalog.
+var importSample = step{
+	line: "catalog import -json -", stdin: sampleCatalog,
+	stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n",
 }
 
 // newAccount creates the account A on the plan p and returns its id, {acct1}.

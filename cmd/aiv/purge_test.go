@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/cmd/aiv/internal/capability"
@@ -105,78 +103,52 @@ func accountRowCounts(t *testing.T, pool *pgxpool.Pool, account string) map[stri
 	t.Helper()
 	id, err := store.ParseID("acct", account)
 	must(t, err)
-	rows, err := pool.Query(t.Context(), `SELECT table_name, column_name FROM information_schema.columns
-		WHERE table_schema = 'public' AND (column_name IN ('account_id', 'owner') AND data_type = 'uuid')`)
-	must(t, err)
-	columns := map[string]string{}
-	for rows.Next() {
-		var table, column string
-		must(t, rows.Scan(&table, &column))
-		if columns[table] != "account_id" {
-			columns[table] = column
-		}
-	}
-	var counts []string
-	for table, column := range columns {
-		counts = append(counts, fmt.Sprintf(`SELECT '%s', (SELECT count(*) FROM %[1]s WHERE %s = $1)`, table, column))
-	}
-	rows, err = pool.Query(t.Context(), strings.Join(counts, " UNION ALL "), id)
-	must(t, err)
+	counts := queryTexts(t, pool, `
+SELECT format('SELECT %L, (SELECT count(*) FROM %1$I WHERE %I = $1)', table_name, min(column_name)) FROM information_schema.columns
+WHERE table_schema = 'public' AND column_name IN ('account_id', 'owner') AND data_type = 'uuid' GROUP BY table_name`)
 	n := map[string]int{}
-	var table string
-	var found int
-	_, err = pgx.ForEachRow(rows, []any{&table, &found}, func() error {
-		if found > 0 {
-			n[table] = found
+	type count struct {
+		Table string
+		Rows  int
+	}
+	for _, c := range collect[count](t, pool, strings.Join(counts, " UNION ALL "), id) {
+		if c.Rows > 0 {
+			n[c.Table] = c.Rows
 		}
-		return nil
-	})
-	must(t, err)
+	}
 	return n
 }
 
-// customers makes the accounts A and B with a key each, and returns their ids.
+// customers makes the accounts A and B with a key each, which were revoked an hour ago, so that an erasure waits for
+// nothing, and returns their ids.
 func customers(t *testing.T, pool *pgxpool.Pool) (a, b string) {
 	t.Helper()
-	storetest.Exec(t, pool, `INSERT INTO plans (code, features) VALUES ('p', '{api_access}')`)
-	for _, name := range []string{"A", "B"} {
-		id := store.NewID()
-		for _, sql := range []string{
-			`INSERT INTO accounts (id, name, plan_code) VALUES ($1, $2::text, 'p')`,
-			`INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes) VALUES ($1, $1, 'k', 'aiv_live_00000000', sha256($2::text::bytea), '{}')`,
-		} {
-			if _, err := pool.Exec(t.Context(), sql, id, name); err != nil {
-				t.Fatal(err)
-			}
-		}
-		a, b = b, id.Text("acct")
-	}
-	return a, b
+	storetest.Exec(t, pool, `INSERT INTO plans (code, features) VALUES ('p', '{api_access}')`,
+		`INSERT INTO accounts (id, name, plan_code) SELECT gen_random_uuid(), name, 'p' FROM unnest('{A,B}'::text[]) name`,
+		`INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes, revoked_at)
+		SELECT id, id, 'k', 'aiv_live_00000000', sha256(name::bytea), '{}', now() - interval '1 hour' FROM accounts`)
+	ids := collect[struct{ ID store.ID }](t, pool, `SELECT id FROM accounts ORDER BY name`)
+	return ids[0].ID.Text("acct"), ids[1].ID.Text("acct")
 }
 
 var intact = step{line: "verify", stdout: fmt.Sprintf("%d of %[1]d invariants hold.\n", len(capability.Invariants()))}
 
 func TestPurgeCommand(t *testing.T) {
 	t.Parallel()
-	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
-	pool := connect(t, s.env["DATABASE_URL"])
+	s := newStory(t)
+	pool := connect(t, s.url())
 	a, b := customers(t, pool)
 	fill(t, pool, a, 500)
 	fill(t, pool, b, 300)
-	usage := func() string {
-		_, stdout, _ := aiv(t.Context(), "usage", "-json", "-database-url", s.env["DATABASE_URL"])
-		return stdout
-	}
-	before := usage()
-	wrong := "Run `aiv purge -h` for help.\n"
-	notATime := ` is neither a time such as 2026-01-31T00:00:00Z nor an age such as 400d` + "\n" + wrong
+	before := prints{"usage -json", 0, `\{.*\{`}.expect(t, s.url())
+	const notATime = ` is neither a time such as 2026-01-31T00:00:00Z nor an age such as 400d`
 	s.run(t, []step{
-		{line: "purge", code: 2, stderr: "aiv: aiv purge requires -runs-before\n" + wrong},
-		{line: "purge -runs-before yesterday", code: 2, stderr: `aiv: -runs-before: "yesterday"` + notATime},
-		{line: "purge -runs-before -5h", code: 2, stderr: `aiv: -runs-before: "-5h"` + notATime},
-		{line: "purge -runs-before 1.5d", code: 2, stderr: `aiv: -runs-before: "1.5d"` + notATime},
-		{line: "purge -runs-before 2999-01-01T00:00:00Z", code: 2, stderr: "aiv: -runs-before: the time is in the future\n" + wrong},
-		{line: "purge -runs-before 400d -remember 1h", code: 2, stderr: "aiv: -remember must be at least 24h: clients are promised that time\n" + wrong},
+		misuse("purge", "", "aiv purge requires -runs-before"),
+		misuse("purge", "-runs-before yesterday", `-runs-before: "yesterday"`+notATime),
+		misuse("purge", "-runs-before -5h", `-runs-before: "-5h"`+notATime),
+		misuse("purge", "-runs-before 1.5d", `-runs-before: "1.5d"`+notATime),
+		misuse("purge", "-runs-before 2999-01-01T00:00:00Z", "-runs-before: the time is in the future"),
+		misuse("purge", "-runs-before 400d -remember 1h", "-remember must be at least 24h: clients are promised that time"),
 		{line: "purge -runs-before 2020-01-01T00:00:00Z", stdout: "Deleted 0 runs with 0 jobs that finished before 2020-01-01T00:00:00Z.\n"},
 		{line: "purge -runs-before 400d -json", stdout: `{"finished_before":"{time}","runs":1,"jobs":2}` + "\n"},
 		intact,
@@ -184,21 +156,17 @@ func TestPurgeCommand(t *testing.T) {
 		{line: "purge -runs-before 1h -json", stdout: `{"finished_before":"{time}","runs":1,"jobs":2}` + "\n"},
 		intact,
 	})
-	if diff := cmp.Diff(before, usage()); diff != "" {
-		t.Errorf("usage (-before +after):\n%s", diff)
-	}
+	equal(t, "usage", prints{"usage -json", 0, ""}.expect(t, s.url()), before)
 }
 
 // TestEraseCommand erases one of two accounts, and repeats an erasure that was interrupted at its end.
 func TestEraseCommand(t *testing.T) {
 	t.Parallel()
-	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
-	pool := connect(t, s.env["DATABASE_URL"])
+	s := newStory(t)
+	pool := connect(t, s.url())
 	a, b := customers(t, pool)
 	fill(t, pool, a, 100)
 	fill(t, pool, b, 100)
-	// Its keys were revoked an hour ago, so that nothing needs to be waited for.
-	storetest.Exec(t, pool, `UPDATE credentials SET revoked_at = now() - interval '1 hour'`)
 	complete, other := accountRowCounts(t, pool, a), accountRowCounts(t, pool, b)
 	for _, table := range []string{"measurement_runs", "idempotency_records", "own_question_tags", "own_question_accounts",
 		"alerts", "webhook_deliveries", "webhook_queues", "brands", "brand_revisions", "visibility_facts",
@@ -209,50 +177,37 @@ func TestEraseCommand(t *testing.T) {
 	}
 	s.names = []string{a, "{a}", b, "{b}"}
 	s.run(t, []step{
-		{line: "accounts erase {a}", code: 2, stderr: "aiv: aiv accounts erase requires -confirm\nRun `aiv accounts erase -h` for help.\n"},
+		misuse("accounts erase", "{a}", "aiv accounts erase requires -confirm"),
 		{line: "accounts erase {a} -confirm B", code: 1, stderr: `aiv: the name of account {a} is not "B"; nothing was changed; see aiv accounts list` + "\n"},
-		{line: "accounts erase acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -confirm B", code: 1, stderr: "aiv: there is no account {acct1}; see aiv accounts list\n"},
+		fails("accounts erase acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -confirm B", "there is no account {acct1}; see aiv accounts list"),
 	})
-	if diff := cmp.Diff(complete, accountRowCounts(t, pool, a)); diff != "" {
-		t.Errorf("rows of the account after an erasure that was not confirmed (-want +got):\n%s", diff)
-	}
+	equal(t, "rows of the account after an erasure that was not confirmed", accountRowCounts(t, pool, a), complete)
 	s.run(t, []step{
 		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 2 runs with 5 jobs, 1 question, 4 recommendations and alerts and 2 events are deleted. " +
 			"Its usage totals are kept.\n"},
 		intact,
 		{line: "keys list -account {a}", stdout: "There are no credentials; create one with aiv keys create.\n"},
-		{line: "keys create -account {a} -name late -scopes ''", code: 1, stderr: "aiv: account {a} is erased\n"},
+		fails("keys create -account {a} -name late -scopes ''", "account {a} is erased"),
 		{line: "accounts erase {a} -confirm A", code: 1, stderr: `aiv: the name of account {a} is not "A"; nothing was changed; see aiv accounts list` + "\n"},
 		{line: "accounts erase {a} -confirm erased -json",
 			stdout: `{"id":"{a}","runs":0,"jobs":0,"questions":0,"recommendations_and_alerts":0,"events":0}` + "\n"},
 	})
-	if diff := cmp.Diff(map[string]int{"account_months": complete["account_months"]}, accountRowCounts(t, pool, a)); diff != "" {
-		t.Errorf("rows of the erased account (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(other, accountRowCounts(t, pool, b)); diff != "" {
-		t.Errorf("rows of the other account (-want +got):\n%s", diff)
-	}
-	var names, actions []string
-	err := pool.QueryRow(t.Context(), `SELECT (SELECT array_agg(name ORDER BY id) FROM accounts), (SELECT array_agg(action ORDER BY id) FROM audit_log WHERE subject = $1)`,
-		a).Scan(&names, &actions)
-	must(t, err)
-	if diff := cmp.Diff([]string{"erased", "B"}, names); diff != "" {
-		t.Errorf("accounts (-want +got):\n%s", diff)
-	}
-	want := []string{"accounts.erase", "accounts.erase.end", "accounts.erase", "accounts.erase.end"}
-	if diff := cmp.Diff(want, actions); diff != "" {
-		t.Errorf("audit log (-want +got):\n%s", diff)
-	}
+	equal(t, "rows of the erased account", accountRowCounts(t, pool, a), map[string]int{"account_months": complete["account_months"]})
+	equal(t, "rows of the other account", accountRowCounts(t, pool, b), other)
+	equal(t, "accounts", queryTexts(t, pool, `SELECT name FROM accounts ORDER BY name COLLATE "C"`), []string{"B", "erased"})
+	equal(t, "audit log", queryTexts(t, pool, `SELECT action FROM audit_log WHERE subject = $1 ORDER BY id`, a),
+		[]string{"accounts.erase", "accounts.erase.end", "accounts.erase", "accounts.erase.end"})
 }
 
 // TestEraseInterrupted stops an erasure while it waits for requests that were admitted before the keys were revoked.
 // The database is consistent, the account has no data that a client can read, and its name still confirms a repetition.
 func TestEraseInterrupted(t *testing.T) {
 	t.Parallel()
-	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t)}}
-	pool := connect(t, s.env["DATABASE_URL"])
+	s := newStory(t)
+	pool := connect(t, s.url())
 	a, _ := customers(t, pool)
 	fill(t, pool, a, 100)
+	storetest.Exec(t, pool, `UPDATE credentials SET revoked_at = NULL`)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r, stderr := io.Pipe()
@@ -273,11 +228,8 @@ func TestEraseInterrupted(t *testing.T) {
 		t.Errorf("exit %d, %q; want 1, %q", c, printed.Text(), want)
 	}
 	s.run(t, []step{intact})
-	if diff := cmp.Diff(map[string]int{"account_months": 2, "credentials": 1, "api_rate_limit_buckets": 1, "webhook_endpoints": 1, "webhook_queues": 1, "job_turns": 1, "brand_revisions": 1,
-		"visibility_recounts": 1},
-		accountRowCounts(t, pool, a)); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	equal(t, "rows", accountRowCounts(t, pool, a), map[string]int{"account_months": 2, "credentials": 1, "api_rate_limit_buckets": 1,
+		"webhook_endpoints": 1, "webhook_queues": 1, "job_turns": 1, "brand_revisions": 1, "visibility_recounts": 1})
 	storetest.Exec(t, pool, `UPDATE credentials SET revoked_at = now() - interval '1 hour'`)
 	s.names = []string{a, "{a}"}
 	s.run(t, []step{

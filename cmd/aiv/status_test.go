@@ -3,12 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/cmd/aiv/internal/status"
@@ -30,54 +29,44 @@ func TestStatusReportsWhatIsUnmet(t *testing.T) {
 	config := pool.Config().ConnConfig
 	server := fmt.Sprintf("%s:%d", config.Host, config.Port)
 	at := "database " + config.Database + " at " + server
-	where := fmt.Sprintf(`"name":%q,"servers":[%q],"data_dir":null,"read_only":false`, config.Database, server)
 	lacks := at + ": " + pending.Err().Error()
+	// text and members are what aiv status prints before the number of migrations.
+	text := func(ready string) string {
+		return fmt.Sprintf("\nready       %s\ndatabase    PostgreSQL %s; %s\nmigrations  ", ready, version, at)
+	}
+	members := func(ready bool, problem, migrations string) string {
+		return fmt.Sprintf(`{"ready":%t,"problem":%s,"database":{"reachable":true,"version":%q,"name":%q,"servers":[%q],"data_dir":null,"read_only":false},`+
+			`"migrations":{%s,"changed":0,"newer":0,"unknown":0},`, ready, problem, version, config.Database, server, migrations)
+	}
+	const idle = `
+queue       0 open runs, 0 queued jobs
+webhooks    0 pending deliveries
+brands      0 active
+schedules   0 active
+workers     0 seen in the last 5 minutes
+providers   `
 	s := &story{env: map[string]string{"DATABASE_URL": url}}
 	s.run(t, []step{
 		// On plain PostgreSQL -distribute reports what is missing and applies no migration.
-		{line: "migrate -distribute", code: 1, stderr: "aiv: the extension citus is missing in this database; " +
-			"run CREATE EXTENSION citus on a server that has it, or leave the database as it is: nothing was changed\n"},
-		{line: "status", code: 1, stderr: "aiv: not ready: " + lacks + "\n", stdout: fmt.Sprintf(`
-ready       NO
-database    PostgreSQL %s; %s
-migrations  0 applied, %d pending
-`, version, at, migrations)},
-		{line: "status -json", code: 1, stderr: "aiv: not ready: " + lacks + "\n", stdout: fmt.Sprintf(
-			`{"ready":false,"problem":%q,"database":{"reachable":true,"version":%q,%s},"migrations":{"applied":0,"pending":%d,"changed":0,"newer":0,"unknown":0},`+
-				`"roles":null,"providers":null,"queue":null,"workers_seen":null,"oldest_waiting":null,"webhooks":null,"brands":null,"schedules":null,"expiring_keys":null}`+"\n", lacks, version, where, migrations)},
+		fails("migrate -distribute", "the extension citus is missing in this database; "+
+			"run CREATE EXTENSION citus on a server that has it, or leave the database as it is: nothing was changed"),
+		{line: "status", code: 1, stderr: "aiv: not ready: " + lacks + "\n", stdout: text("NO") + fmt.Sprintf("0 applied, %d pending\n", migrations)},
+		{line: "status -json", code: 1, stderr: "aiv: not ready: " + lacks + "\n",
+			stdout: members(false, strconv.Quote(lacks), fmt.Sprintf(`"applied":0,"pending":%d`, migrations)) +
+				`"roles":null,"providers":null,"queue":null,"workers_seen":null,"oldest_waiting":null,"webhooks":null,"brands":null,"schedules":null,"expiring_keys":null}` + "\n"},
 	})
 	newer := s.migrate(t, pool, pending)
-	head := fmt.Sprintf(`{"ready":true,"problem":null,"database":{"reachable":true,"version":%q,%s},"migrations":{"applied":%d,"pending":0,"changed":0,"newer":0,"unknown":0},"roles":[],`,
-		version, where, migrations)
 	s.run(t, []step{
-		{line: "status -json", stdout: head + `"providers":[],"queue":{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null},"workers_seen":0,"oldest_waiting":null,"webhooks":{"pending":0,"lag_seconds":0},"brands":{"active":0,"answers_recounting":0,"oldest_recount_seconds":0},"schedules":{"active":0,"paused":{},"lag_seconds":0,"evaluations_waiting":0,"evaluation_lag_seconds":0},"expiring_keys":[]}` + "\n"},
-		{line: "status", stdout: fmt.Sprintf(`
-ready       yes
-database    PostgreSQL %s; %s
-migrations  %d applied
-queue       0 open runs, 0 queued jobs
-webhooks    0 pending deliveries
-brands      0 active
-schedules   0 active
-workers     0 seen in the last 5 minutes
-providers   none; import a catalog with aiv catalog import
-`, version, at, migrations)},
-		{line: "catalog import -json -", stdin: sampleCatalog, stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n"},
-		{line: "status", stdout: fmt.Sprintf(`
-ready       yes
-database    PostgreSQL %s; %s
-migrations  %d applied
-queue       0 open runs, 0 queued jobs
-webhooks    0 pending deliveries
-brands      0 active
-schedules   0 active
-workers     0 seen in the last 5 minutes
-providers   1, of which 1 HAVE UNMET DEPENDENCIES
+		{line: "status -json", stdout: members(true, "null", fmt.Sprintf(`"applied":%d,"pending":0`, migrations)) +
+			`"roles":[],"providers":[],"queue":{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null},"workers_seen":0,"oldest_waiting":null,"webhooks":{"pending":0,"lag_seconds":0},"brands":{"active":0,"answers_recounting":0,"oldest_recount_seconds":0},"schedules":{"active":0,"paused":{},"lag_seconds":0,"evaluations_waiting":0,"evaluation_lag_seconds":0},"expiring_keys":[]}` + "\n"},
+		{line: "status", stdout: text("yes") + fmt.Sprintf("%d applied", migrations) + idle + "none; import a catalog with aiv catalog import\n"},
+		importSample,
+		{line: "status", stdout: text("yes") + fmt.Sprintf("%d applied", migrations) + idle + `1, of which 1 HAVE UNMET DEPENDENCIES
 
 Runs with models of these providers are rejected, and their jobs are not handed out, until these dependencies are recorded
 as met (aiv providers met):
   acme  configuration, secret, contract, legal_approval
-`, version, at, migrations)},
+`},
 	})
 	account := s.newAccount(t)
 	now := time.Now().UTC()
@@ -88,29 +77,18 @@ UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_returne
 INSERT INTO visibility_backlog (account_id, run_id) SELECT account_id, id FROM measurement_runs WHERE total_jobs = 5;
 INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
   SELECT id, id, 1, 'own', 'Kovalt', '{}', '{}', '{}', false, 'active' FROM accounts;
-INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT id, 1, now(), now() - interval '130 seconds' FROM accounts;
-INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) d`)
-	code, stdout, _ := aiv(t.Context(), "status", "-database-url", url)
-	if !regexp.MustCompile(`\nqueue\t2 open runs, 8 queued jobs, the oldest for 2h(0m\d+s)?\nwebhooks\t0 pending deliveries\nbrands\t1 active, 3 answers to recount, changed 2m\d+s ago\nschedules\t0 active\nworkers\t0 seen in the last 5 minutes\nproviders\t1, all dependencies met\n$`).MatchString(stdout) || code != 0 {
-		t.Errorf("exit %d, %s", code, stdout)
-	}
-	code, stdout, _ = aiv(t.Context(), "status", "-json", "-database-url", url)
-	var got status.Status
-	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 0 {
-		t.Fatalf("exit %d, %v", code, err)
-	}
-	if age := *got.Queue.OldestAgeSeconds; age < 7200 || age > 7260 {
-		t.Errorf("the oldest is %d s old, want two hours", age)
-	}
-	got.Queue.OldestAgeSeconds, got.Queue.OldestCreatedAt = nil, nil
-	if diff := cmp.Diff(&status.Queue{OpenRuns: 2, QueuedJobs: 8}, got.Queue); diff != "" {
-		t.Errorf("queue (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]status.Provider{{Code: "acme", Name: "Acme <AI>", Unmet: []string{}}}, got.Providers); diff != "" {
-		t.Errorf("providers (-want +got):\n%s", diff)
-	}
+INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT id, 1, now(), now() - interval '130 seconds' FROM accounts;`+acmeIsMet)
+	prints{"status", 0, `\nqueue\t2 open runs, 8 queued jobs, the oldest for 2h(0m\d+s)?\nwebhooks\t0 pending deliveries\n` +
+		`brands\t1 active, 3 answers to recount, changed 2m\d+s ago\nschedules\t0 active\nworkers\t0 seen in the last 5 minutes\n` +
+		`providers\t1, all dependencies met\n$`}.expect(t, url)
+	prints{"status -json", 0, `"providers":\[\{"code":"acme","name":"Acme <AI>","unmet":\[\],"per_minute":null,[^\]]*"jobs_leased":0\}\],` +
+		`"queue":\{"open_runs":2,"queued_jobs":8,"oldest_created_at":"[^"]+","oldest_age_seconds":72\d\d\}`}.expect(t, url)
 	newer()
 }
+
+// acmeIsMet records the dependencies of the sample catalog's provider as met.
+const acmeIsMet = `
+INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) d`
 
 // migrate applies the pending migrations to the story's database. newer makes the database one of a newer binary, and
 // is called last.
@@ -183,11 +161,7 @@ func TestStatusOfRoles(t *testing.T) {
 	pool := connect(t, url)
 	name := pool.Config().ConnConfig.Database
 	serve, dispatch := "status_serve_"+name, "status_dispatch_"+name
-	exec := func(sql string) {
-		t.Helper()
-		storetest.Exec(t, pool, sql)
-	}
-	exec("CREATE ROLE " + serve + " LOGIN; CREATE ROLE " + dispatch + " LOGIN")
+	storetest.Exec(t, pool, "CREATE ROLE "+serve+" LOGIN", "CREATE ROLE "+dispatch+" LOGIN")
 	check := func(code int, problem string, want []status.Role) {
 		t.Helper()
 		got, stdout, stderr := aiv(t.Context(), "status", "-json", "-database-url", url)
@@ -195,27 +169,23 @@ func TestStatusOfRoles(t *testing.T) {
 		if err := json.Unmarshal([]byte(stdout), &s); err != nil || got != code || !strings.Contains(stderr, problem) || s.Queue == nil {
 			t.Errorf("exit %d, %s%s; want %d, %s", got, stdout, stderr, code, problem)
 		}
-		if diff := cmp.Diff(want, s.Roles); diff != "" {
-			t.Errorf("roles (-want +got):\n%s", diff)
-		}
+		equal(t, "roles", s.Roles, want)
 	}
 	s := &story{env: map[string]string{"DATABASE_URL": url}}
 	s.run(t, []step{
 		{line: "migrate -json -actor ann -grant " + serve + " -grant-dispatch " + dispatch,
 			stdout: `{"applied":[],"granted":"` + serve + `","granted_dispatch":"` + dispatch + `"}` + "\n"},
-		{line: "migrate -grant aiv", code: 1, stderr: "aiv: \"aiv\" is a superuser, which has all privileges; choose another role\n"},
+		fails("migrate -grant aiv", "\"aiv\" is a superuser, which has all privileges; choose another role"),
 		{line: "audit list -json", stdout: `[{"at":"{time}","actor":"ann","action":"migrate.grant-dispatch","subject":"` + dispatch + `","detail":{}},` +
 			`{"at":"{time}","actor":"ann","action":"migrate.grant","subject":"` + serve + `","detail":{}}]` + "\n"},
 	})
 	dispatchRole := status.Role{Name: dispatch, Service: "dispatch", Missing: []string{}}
 	check(0, "", []status.Role{dispatchRole, {Name: serve, Service: "serve", Missing: []string{}}})
-	exec("REVOKE SELECT ON schema_migrations FROM " + serve)
+	storetest.Exec(t, pool, "REVOKE SELECT ON schema_migrations FROM "+serve)
 	check(1, "the role \""+serve+"\" lacks privileges that aiv serve needs: SELECT ON schema_migrations; run `aiv migrate -grant "+serve+"` as the owner of the tables\n",
 		[]status.Role{dispatchRole, {Name: serve, Service: "serve", Missing: []string{"SELECT ON schema_migrations"}}})
-	if _, stdout, _ := aiv(t.Context(), "status", "-database-url", url); !strings.Contains(stdout, "\nrole\t"+serve+" for aiv serve, LACKS 1 PRIVILEGE\n") {
-		t.Error(stdout)
-	}
-	exec("DROP OWNED BY " + serve)
+	prints{"status", 1, "\nrole\t" + serve + " for aiv serve, LACKS 1 PRIVILEGE\n"}.expect(t, url)
+	storetest.Exec(t, pool, "DROP OWNED BY "+serve)
 	check(0, "", []status.Role{dispatchRole})
 }
 
@@ -230,12 +200,7 @@ func TestWhyJobsWait(t *testing.T) {
 	for _, test := range []struct{ sql, want string }{
 		{`INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
 		  SELECT account_id, id, 1, 'acme', created_at, 1, 3 FROM measurement_runs`, "the provider lacks configuration, secret, contract, legal_approval"},
-		{`INSERT INTO visibility_backlog (account_id, run_id) SELECT account_id, id FROM measurement_runs WHERE total_jobs = 5;
-INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
-  SELECT id, id, 1, 'own', 'Kovalt', '{}', '{}', '{}', false, 'active' FROM accounts;
-INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT id, 1, now(), now() - interval '130 seconds' FROM accounts;
-INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{configuration,secret,contract,legal_approval}'::text[]) d`,
-			"no worker for its provider was seen in the last 5 minutes"},
+		{acmeIsMet, "no worker for its provider was seen in the last 5 minutes"},
 		{`INSERT INTO workers (id, name, providers, token_hash, last_seen_at) VALUES (gen_random_uuid(), 'w', '{other}', sha256('w'), now())`,
 			"no worker for its provider was seen in the last 5 minutes"},
 		{`UPDATE workers SET providers = '{other,acme}'`, "it waits for a worker or for its turn"},
@@ -251,8 +216,7 @@ INSERT INTO provider_dependencies SELECT 'acme', d, true, 'n' FROM unnest('{conf
 		if _, err := got.Read(t.Context(), pool); err != nil || got.Oldest == nil {
 			t.Fatalf("%v, %+v", err, got)
 		}
-		if diff := cmp.Diff(status.WaitingJob{Provider: "acme", RunCreatedAt: "2026-03-01T00:00:00.000000Z", Why: test.want}, *got.Oldest); diff != "" {
-			t.Errorf("after %s (-want +got):\n%s", test.sql, diff)
-		}
+		want := status.WaitingJob{Provider: "acme", RunCreatedAt: "2026-03-01T00:00:00.000000Z", Why: test.want}
+		equal(t, "oldest job after "+test.sql, *got.Oldest, want)
 	}
 }

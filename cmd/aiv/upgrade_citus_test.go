@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"aiv/cmd/aiv/internal/capability"
 	"aiv/store/schema"
 	"aiv/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -46,13 +43,9 @@ func TestUpgradeOfADistributedDatabase(t *testing.T) {
 				storetest.Exec(t, pool, `INSERT INTO visibility_backlog (account_id, run_id) SELECT account_id, id FROM measurement_runs`)
 			}
 			for _, line := range []string{"migrate", "migrate -distribute", "verify"} {
-				if code, stdout, stderr := aiv(t.Context(), append(strings.Fields(line), "-database-url", url)...); code != 0 {
-					t.Fatalf("aiv %s: exit %d\n%s%s", line, code, stdout, stderr)
-				}
+				prints{line, 0, ""}.expect(t, url)
 			}
-			if diff := cmp.Diff(fresh, describeDistributed(t, pool)); diff != "" {
-				t.Errorf("the upgraded database differs from a new one (-new +upgraded):\n%s", diff)
-			}
+			equal(t, "upgraded database", describeDistributed(t, pool), fresh)
 		})
 	}
 }
@@ -109,7 +102,7 @@ INSERT INTO question_tags (owner, tag, question_id) VALUES (md5('a')::uuid, 'x',
 // describeDistributed returns a line for each column, constraint, index and placement.
 func describeDistributed(t *testing.T, pool *pgxpool.Pool) []string {
 	t.Helper()
-	rows, err := pool.Query(t.Context(), `
+	return queryTexts(t, pool, `
 SELECT line FROM (
   SELECT format('%s column %s %s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'not null' END,
     pg_get_expr(d.adbin, d.adrelid)) AS line
@@ -124,17 +117,11 @@ SELECT line FROM (
   UNION ALL
   SELECT format('%s is placed %s %s %s', logicalrelid, partmethod, colocationid > 0, repmodel) FROM pg_dist_partition WHERE logicalrelid::text = ANY ($1)
 ) s ORDER BY line`, tableNames())
-	must(t, err)
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	must(t, err)
-	return lines
 }
 
 func tableNames() (names []string) {
-	for _, c := range capability.All {
-		for _, table := range c.Tables {
-			names = append(names, table.Name)
-		}
+	for _, table := range schema.Tables(capability.All) {
+		names = append(names, table.Name)
 	}
 	return names
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
@@ -251,19 +250,10 @@ func TestVerifyCommand(t *testing.T) {
 	t.Parallel()
 	pool := consistent(t, "")
 	url := pool.Config().ConnString()
-	code, stdout, _ := aiv(t.Context(), "verify", "-json", "-database-url", url)
-	var got verification
-	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 0 || len(got.Violations) > 0 || got.Violations == nil {
-		t.Errorf("of a consistent database: exit %d, %s (%v)", code, stdout, err)
-	}
+	prints{"verify -json", 0, `"violations":\[\]`}.expect(t, url)
 	storetest.Exec(t, pool, `UPDATE api_rate_limit_buckets SET used = 61`, `DELETE FROM usage_records`)
-	code, stdout, _ = aiv(t.Context(), "verify", "-database-url", url)
-	for _, want := range []string{
-		"\n  credential cred_0000000000e008000000000002 of account acct_0000000000e008000000000001, window ",
-		"\n  run run_0000000000e008000000000003 of account acct_0000000000e008000000000001\n",
-	} {
-		if !strings.Contains(stdout, want) || code != 1 {
-			t.Errorf("exit %d, want %q in:\n%s", code, want, stdout)
-		}
+	const account = " of account acct_0000000000e008000000000001"
+	for _, want := range []string{"credential cred_0000000000e008000000000002" + account + ", window ", "run run_0000000000e008000000000003" + account + "\n"} {
+		prints{"verify", 1, "\n  " + want}.expect(t, url)
 	}
 }

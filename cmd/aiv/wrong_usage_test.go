@@ -120,11 +120,11 @@ func TestOptionsOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	const url = "postgres://127.0.0.1:1/aiv" // nothing listens there
 	s := &story{env: map[string]string{"DATABASE_URL": url, "AIV_ADDR": "foo"}}
-	s.run(t, []step{{line: "serve", code: 2, stderr: "aiv: -addr (AIV_ADDR) must be HOST:PORT, not \"foo\"\nRun `aiv serve -h` for help.\n"}})
+	s.run(t, []step{misuse("serve", "", "-addr (AIV_ADDR) must be HOST:PORT, not \"foo\"")})
 	s = &story{env: map[string]string{"DATABASE_URL": url, "AIV_TLS_CERT": "nosuch", "AIV_TLS_KEY": "nosuch"}}
 	s.run(t, []step{
-		{line: "serve", code: 1, stderr: "aiv: -tls-cert (AIV_TLS_CERT): open nosuch: no such file or directory\n"},
-		{line: "dispatch -tls-cert wrong_usage_test.go", code: 1, stderr: "aiv: -tls-key (AIV_TLS_KEY): open nosuch: no such file or directory\n"},
+		fails("serve", "-tls-cert (AIV_TLS_CERT): open nosuch: no such file or directory"),
+		fails("dispatch -tls-cert wrong_usage_test.go", "-tls-key (AIV_TLS_KEY): open nosuch: no such file or directory"),
 	})
 }
 
