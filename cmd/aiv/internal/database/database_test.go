@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"aiv/cmd/aiv/internal/cli"
 )
 
@@ -42,11 +40,8 @@ func TestDatabaseFlags(t *testing.T) {
 		if code := p.Run(t.Context(), append([]string{"probe"}, test.args...)); code != cli.ExitOK {
 			t.Fatal(stderr.String())
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%v %v (-want +got):\n%s", test.args, test.env, diff)
-		}
-		if (err != nil) != (test.fault != "") || err != nil && !strings.Contains(err.Error(), test.fault) {
-			t.Errorf("%v %v: error %v, want %q", test.args, test.env, err, test.fault)
+		if got != test.want || (err != nil) != (test.fault != "") || err != nil && !strings.Contains(err.Error(), test.fault) {
+			t.Errorf("%v %v: got %+v, %v, want %+v, %q", test.args, test.env, got, err, test.want, test.fault)
 		}
 	}
 }
@@ -54,17 +49,14 @@ func TestDatabaseFlags(t *testing.T) {
 // TestLocationHasNoPassword: a database is named by its servers or its folder, without the user and the password.
 func TestLocationHasNoPassword(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		source Source
-		want   string
-	}{
-		{Source{URL: "postgres://me:sesame@db.internal/aiv"}, "database aiv at db.internal:5432"},
-		{Source{URL: "postgres://me:sesame@db1:5433,[::1]/aiv?sslmode=prefer"}, "database aiv at db1:5433, [::1]:5432"},
-		{Source{URL: "host=/run/postgresql user=me password=sesame dbname=x"}, "database x at /run/postgresql:5432"},
-		{Source{Dir: "/srv/aiv"}, "private PostgreSQL in /srv/aiv"},
+	for source, want := range map[Source]string{
+		{URL: "postgres://me:sesame@db.internal/aiv"}:                   "database aiv at db.internal:5432",
+		{URL: "postgres://me:sesame@db1:5433,[::1]/aiv?sslmode=prefer"}: "database aiv at db1:5433, [::1]:5432",
+		{URL: "host=/run/postgresql user=me password=sesame dbname=x"}:  "database x at /run/postgresql:5432",
+		{Dir: "/srv/aiv"}: "private PostgreSQL in /srv/aiv",
 	} {
-		if got := test.source.Location().String(); got != test.want {
-			t.Errorf("%+v: got %s, want %s", test.source, got, test.want)
+		if got := source.Location().String(); got != want {
+			t.Errorf("%+v: got %s, want %s", source, got, want)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -28,9 +27,7 @@ func TestFill(t *testing.T) {
 	start := func() (key string) {
 		t.Helper()
 		secrets, err := Fill(t.Context(), pool)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return secrets.Key
 	}
 	first := start()
@@ -43,12 +40,22 @@ func TestFill(t *testing.T) {
 UPDATE accounts SET created_at = created_at + interval '1 second';
 DELETE FROM recommendations; DELETE FROM alerts; DELETE FROM schedule_occurrences; DELETE FROM schedules; DELETE FROM brands`)
 	start()
-	var failed, canceled int
-	if err := pool.QueryRow(t.Context(), `
-SELECT count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'canceled') FROM measurement_runs`).
-		Scan(&failed, &canceled); err != nil || failed != 6 || canceled != 7 {
-		t.Errorf("%d runs failed, %d are canceled (%v); want 2 × 3, and 2 × 2 and the 3 that were open", failed, canceled, err)
+	// 2 × 3 failed runs; 2 × 2 canceled runs, and the 3 that were open.
+	equal(t, "ended runs", numbers(t, pool, `
+SELECT count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'canceled') FROM measurement_runs`), []int64{6, 7})
+}
+
+// numbers returns the numbers of a row.
+func numbers(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) (found []int64) {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), sql, args...)
+	must(t, err)
+	values, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+	must(t, err)
+	for _, v := range values {
+		found = append(found, v.(int64))
 	}
+	return found
 }
 
 // checkDemoData: each list of the API shows something, and what it shows hangs together.
@@ -61,20 +68,14 @@ func checkDemoData(t *testing.T, pool *pgxpool.Pool) {
 	} {
 		table, name, _ := strings.Cut(column, ".")
 		for _, word := range words {
-			var found bool
-			if err := pool.QueryRow(t.Context(), fmt.Sprintf(`SELECT EXISTS (SELECT FROM %s WHERE %s = $1)`, table, name), word).Scan(&found); err != nil || !found {
-				t.Errorf("no %s is %s (%v)", column, word, err)
-			}
+			found := fmt.Sprintf(`SELECT LEAST(count(*), 1) FROM %s WHERE %s = $1`, table, name)
+			equal(t, column+" "+word, numbers(t, pool, found, word), []int64{1})
 		}
 	}
-
-	var schedules, alerts, recommendations int
-	if err := pool.QueryRow(t.Context(), `
+	equal(t, "schedules with a history, with alerts, and with recommendations", numbers(t, pool, `
 SELECT (SELECT count(DISTINCT schedule_id) FROM schedule_occurrences WHERE evaluated_at IS NOT NULL),
-  (SELECT count(DISTINCT schedule_id) FROM alerts), (SELECT count(*) FROM recommendations WHERE schedule_id IS NOT NULL)`).
-		Scan(&schedules, &alerts, &recommendations); err != nil || schedules != 3 || alerts != 3 || recommendations == 0 {
-		t.Errorf("%d schedules have a history, %d have alerts, %d recommendations are derived (%v)", schedules, alerts, recommendations, err)
-	}
+  (SELECT count(DISTINCT schedule_id) FROM alerts),
+  (SELECT LEAST(count(*), 1) FROM recommendations WHERE schedule_id IS NOT NULL)`), []int64{3, 3, 1})
 
 	// What contradicts itself. Each query finds nothing.
 	for what, query := range map[string]string{
@@ -116,9 +117,7 @@ SELECT i.id FROM (SELECT account_id, id, run_id, detected_at AS at FROM alerts U
 JOIN measurement_runs r ON r.account_id = i.account_id AND r.id = i.run_id WHERE i.at < r.finished_at OR r.finished_at IS NULL OR i.at > now()`,
 	} {
 		rows, err := pool.Query(t.Context(), query)
-		if err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
+		must(t, err)
 		if found, err := pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(found) > 0 {
 			t.Errorf("%s: %v (%v)", what, found, err)
 		}
@@ -132,9 +131,7 @@ func checkLaterStarts(t *testing.T, pool *pgxpool.Pool, start func() (key string
 	if start() == first {
 		t.Error("the second key is that of the first start")
 	}
-	if diff := cmp.Diff(before, tables(t, pool)); diff != "" {
-		t.Errorf("the second start (-before +after):\n%s", diff)
-	}
+	equal(t, "rows after the second start", tables(t, pool), before)
 	storetest.Exec(t, pool, `DELETE FROM recommendations; DELETE FROM alerts; DELETE FROM idempotency_records`)
 	for _, table := range schema.Tables(capability.All) {
 		if p := table.Purge; table.Name != "measurement_runs" && (p.With != "" || p.Prepare != nil || p.Delete != nil) {
@@ -144,13 +141,9 @@ DELETE FROM `+table.Name+` WHERE run_id IN (SELECT id FROM measurement_runs WHER
 	}
 	storetest.Exec(t, pool, `DELETE FROM measurement_runs WHERE created_at > now() - interval '17 days'`)
 	start()
-	if diff := cmp.Diff(before, tables(t, pool)); diff != "" {
-		t.Errorf("a start after an interrupted one (-before +after):\n%s", diff)
-	}
-	var keys, valid int
-	if err := pool.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE revoked_at IS NULL) FROM credentials`).Scan(&keys, &valid); err != nil || keys != 3 || valid != 1 {
-		t.Errorf("after three starts: %d keys, of which %d are valid (%v); want 3 and 1", keys, valid, err)
-	}
+	equal(t, "rows after a start after an interrupted one", tables(t, pool), before)
+	equal(t, "all keys, and those that are valid, after three starts", numbers(t, pool, `
+SELECT count(*), count(*) FILTER (WHERE revoked_at IS NULL) FROM credentials`), []int64{3, 1})
 }
 
 // tables is what the demonstration writes, but for its keys and what refers to them, and for how often rows were
@@ -161,12 +154,11 @@ func tables(t *testing.T, pool *pgxpool.Pool) map[string]string {
 	written := []schema.Capability{catalog.Capability, runs.Capability, insights.Capability, brands.Capability, visibility.Capability,
 		{Tables: []schema.Table{{Name: "plans"}, {Name: "accounts"}}}}
 	for _, owned := range schema.Tables(written) {
-		table, text := owned.Name, ""
-		if err := pool.QueryRow(t.Context(), `
-SELECT COALESCE(string_agg((to_jsonb(r) - '{credential_id,additions}'::text[])::text, E'\n' ORDER BY (to_jsonb(r) - '{credential_id,additions}'::text[])::text), '') FROM `+table+` r`).Scan(&text); err != nil {
-			t.Fatal(err)
-		}
-		tables[table] = text
+		var text string
+		must(t, pool.QueryRow(t.Context(), `
+SELECT COALESCE(string_agg(line, E'\n' ORDER BY line), '')
+FROM (SELECT (to_jsonb(r) - '{credential_id,additions}'::text[])::text AS line FROM `+owned.Name+` r) t`).Scan(&text))
+		tables[owned.Name] = text
 	}
 	return tables
 }

@@ -7,64 +7,49 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
+// TestPrepareFolder: the demonstration uses only a folder that it made, alone, and changes nothing of another.
 func TestPrepareFolder(t *testing.T) {
 	t.Parallel()
+	mark := func(dir string) error { _, err := markFolder(dir); return err }
+	const used, unmarked, noFolder = "", "is not empty and has no file aiv-demo", "is not a folder"
 	for _, test := range []struct {
 		name    string
 		prepare func(dir string) error
-		reason  string // "": the folder is used
+		reason  string
 	}{
-		{"does not exist", func(string) error { return nil }, ""},
-		{"empty", func(dir string) error { return os.Mkdir(dir, 0o755) }, ""},
-		{"marked", func(dir string) error { _, err := markFolder(dir); return err }, ""},
+		{"does not exist", func(string) error { return nil }, used},
+		{"empty", func(dir string) error { return os.Mkdir(dir, 0o755) }, used},
+		{"marked", mark, used},
 		{"marked and used", func(dir string) error {
-			_, err := markFolder(dir)
-			return errors.Join(err, os.Mkdir(filepath.Join(dir, "postgresql"), 0o700))
-		}, ""},
+			return errors.Join(mark(dir), os.Mkdir(filepath.Join(dir, "postgresql"), 0o700))
+		}, used},
 		{"an operator's data folder", func(dir string) error {
 			return errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "aiv-private-postgresql"), nil, 0o600))
-		}, "is not empty and has no file aiv-demo"},
-		{"marked by a folder of that name", func(dir string) error { return os.MkdirAll(filepath.Join(dir, marker), 0o755) }, "is not empty and has no file aiv-demo"},
-		{"a file", func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, "is not a folder"},
+		}, unmarked},
+		{"marked by a folder of that name", func(dir string) error { return os.MkdirAll(filepath.Join(dir, marker), 0o755) }, unmarked},
+		{"a file", func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, noFolder},
 		{"a link", func(dir string) error {
 			return errors.Join(os.Mkdir(dir+"-target", 0o755), os.Symlink(dir+"-target", dir))
-		}, "is not a folder"},
+		}, noFolder},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			base, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			dir := filepath.Join(base, "demo")
-			if err := test.prepare(dir); err != nil {
-				t.Fatal(err)
-			}
-			before := files(t, base)
-			data, release, err := PrepareFolder(dir)
-			if test.reason == "" {
-				if err != nil || data != filepath.Join(dir, "postgresql") {
-					t.Fatalf("got %q, %v", data, err)
-				}
-				if _, _, err := PrepareFolder(dir); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("another aiv demo uses %s;", dir)) {
-					t.Errorf("the second start beside the first: %v", err)
-				}
-				release()
-				if _, release, err = PrepareFolder(dir); err != nil {
-					t.Fatalf("the second start: %v", err)
-				}
-				release()
+			must(t, test.prepare(dir))
+			if test.reason != used {
+				refuses(t, base, dir, dir+" "+test.reason+"; aiv demo uses only a folder that it made itself")
 				return
 			}
-			if want := dir + " " + test.reason + "; aiv demo uses only a folder that it made itself"; err == nil || !strings.HasPrefix(err.Error(), want) {
-				t.Errorf("got %v, want %s", err, want)
-			}
-			if diff := cmp.Diff(before, files(t, base)); diff != "" {
-				t.Errorf("files (-before +after):\n%s", diff)
+			for range 2 {
+				data, release, err := PrepareFolder(dir)
+				must(t, err)
+				equal(t, "data folder", data, filepath.Join(dir, "postgresql"))
+				refuses(t, base, dir, fmt.Sprintf("another aiv demo uses %s;", dir))
+				release()
 			}
 		})
 	}
@@ -79,27 +64,23 @@ func TestFolderBehindLinkOfAnother(t *testing.T) {
 	}
 	base := t.TempDir()
 	target, link := filepath.Join(base, "target"), filepath.Join(base, "link")
-	if err := errors.Join(os.Mkdir(target, 0o755), os.Symlink(target, link), os.Lchown(link, 12345, 12345)); err != nil {
-		t.Fatal(err)
-	}
-	before := files(t, base)
-	_, _, err := PrepareFolder(filepath.Join(link, "demo"))
-	if want := link + " is a symbolic link of user 12345"; err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("got %v, want %s", err, want)
-	}
-	if diff := cmp.Diff(before, files(t, base)); diff != "" {
-		t.Errorf("files (-before +after):\n%s", diff)
-	}
+	must(t, errors.Join(os.Mkdir(target, 0o755), os.Symlink(target, link), os.Lchown(link, 12345, 12345)))
+	refuses(t, base, filepath.Join(link, "demo"), link+" is a symbolic link of user 12345")
 }
 
-func files(t *testing.T, dir string) (found []string) {
+// refuses checks that a folder is not used, for a reason, and that nothing below base changes.
+func refuses(t *testing.T, base, dir, reason string) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		found = append(found, path)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	files := func() (found []string) {
+		must(t, filepath.WalkDir(base, func(path string, _ os.DirEntry, err error) error {
+			found = append(found, path)
+			return err
+		}))
+		return found
 	}
-	return found
+	before := files()
+	if _, _, err := PrepareFolder(dir); err == nil || !strings.HasPrefix(err.Error(), reason) {
+		t.Errorf("got %v, want %s", err, reason)
+	}
+	equal(t, "files", files(), before)
 }

@@ -3,7 +3,24 @@ package demo
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"aiv/store/storetest"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal compares what a test got with what it wants.
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

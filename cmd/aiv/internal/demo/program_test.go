@@ -7,24 +7,18 @@ import (
 	"testing"
 )
 
-// TestPrintedCommandsWorkLater: the printed commands work after the demonstration has ended. The executable of go run may be removed by
-// then.
+// TestPrintedCommandsWorkLater: the printed commands work after the demonstration has ended. The executable of go run
+// may be removed by then.
 func TestPrintedCommandsWorkLater(t *testing.T) {
 	module, inPath, elsewhere := t.TempDir(), t.TempDir(), t.TempDir()
 	for _, file := range []string{
 		filepath.Join(module, "cmd", "aiv", "main.go"), filepath.Join(inPath, "aiv"), filepath.Join(elsewhere, "aiv"),
 	} {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, nil, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, nil, 0o755))
 	}
 	linked := filepath.Join(elsewhere, "linked")
-	if err := os.Symlink(filepath.Join(inPath, "aiv"), linked); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(filepath.Join(inPath, "aiv"), linked))
 	entry := strings.Repeat("0123456789abcdef", 4) + "-d/aiv" // of the build cache
 	sub := filepath.Join(module, "cmd")
 	for _, test := range []struct{ executable, folder, path, want, wantFolder string }{
@@ -40,9 +34,7 @@ func TestPrintedCommandsWorkLater(t *testing.T) {
 		t.Chdir(test.folder)
 		t.Setenv("PATH", test.path)
 		command, folder, err := Program(test.executable)
-		if command != test.want || folder != test.wantFolder || err != nil {
-			t.Errorf("%s in %s: got %q, %q, %v; want %q, %q",
-				test.executable, test.folder, command, folder, err, test.want, test.wantFolder)
-		}
+		must(t, err)
+		equal(t, test.executable+" in "+test.folder, []string{command, folder}, []string{test.want, test.wantFolder})
 	}
 }

@@ -25,9 +25,8 @@ func TestTextOfEngines(t *testing.T) {
 			"/bin/aiv work -engine xai -provider xai -url http://127.0.0.1:8081 -token-file worker.token\n\n"},
 	} {
 		var text strings.Builder
-		if err := WriteText(&text, Service{Program: "/bin/aiv", Workers: "http://127.0.0.1:8081", Secrets: Secrets{Token: "TOKEN"}, Leave: test.leave}); err != nil {
-			t.Fatal(err)
-		}
+		service := Service{Program: "/bin/aiv", Workers: "http://127.0.0.1:8081", Secrets: Secrets{Token: "TOKEN"}, Leave: test.leave}
+		must(t, WriteText(&text, service))
 		if !strings.Contains(text.String(), test.want) {
 			t.Errorf("%v: the text lacks %q:\n%s", test.leave, test.want, &text)
 		}
