@@ -6,14 +6,17 @@ import (
 	"testing"
 )
 
+func listen(t *testing.T, addr string) net.Listener {
+	t.Helper()
+	l, err := Listen(t.Context(), addr)
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
 // TestIPv4AddressIsNotIPv6: an IPv4 address is not listened at by IPv6.
 func TestIPv4AddressIsNotIPv6(t *testing.T) {
-	l, err := Listen(t.Context(), "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if got := l.Addr().String(); !strings.HasPrefix(got, "0.0.0.0:") {
+	if got := listen(t, "0.0.0.0:0").Addr().String(); !strings.HasPrefix(got, "0.0.0.0:") {
 		t.Errorf("0.0.0.0:0 is listened at as %s", got)
 	}
 }
@@ -21,29 +24,17 @@ func TestIPv4AddressIsNotIPv6(t *testing.T) {
 // TestListenOnFreePorts: only the listener whose default address is in use gets another port, and an address that was
 // given is never replaced.
 func TestListenOnFreePorts(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken, free := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
 	addr := free.Addr().String()
 	free.Close()
-
 	o := Options{addr: addr, adminAddr: taken.Addr().String()}
 	o.mayMove.addr, o.mayMove.adminAddr = true, true
 	l, err := o.ListenOnFreePorts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	if got := l.Main.Addr().String(); got != addr {
 		t.Errorf("the main address moved from %s to %s", addr, got)
 	}
-
 	given := Options{addr: "127.0.0.1:0", adminAddr: taken.Addr().String()}
 	if l, err := given.ListenOnFreePorts(t.Context()); err == nil {
 		l.Close()
