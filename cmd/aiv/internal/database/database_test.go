@@ -40,7 +40,8 @@ func TestDatabaseFlags(t *testing.T) {
 		if code := p.Run(t.Context(), append([]string{"probe"}, test.args...)); code != cli.ExitOK {
 			t.Fatal(stderr.String())
 		}
-		if got != test.want || (err != nil) != (test.fault != "") || err != nil && !strings.Contains(err.Error(), test.fault) {
+		if got != test.want || (err != nil) != (test.fault != "") ||
+			err != nil && !strings.Contains(err.Error(), test.fault) {
 			t.Errorf("%v %v: got %+v, %v, want %+v, %q", test.args, test.env, got, err, test.want, test.fault)
 		}
 	}

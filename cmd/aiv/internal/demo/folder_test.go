@@ -28,7 +28,9 @@ func TestPrepareFolder(t *testing.T) {
 		{"an operator's data folder", func(dir string) error {
 			return errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "aiv-private-postgresql"), nil, 0o600))
 		}, unmarked},
-		{"marked by a folder of that name", func(dir string) error { return os.MkdirAll(filepath.Join(dir, marker), 0o755) }, unmarked},
+		{"marked by a folder of that name", func(dir string) error {
+			return os.MkdirAll(filepath.Join(dir, marker), 0o755)
+		}, unmarked},
 		{"a file", func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, noFolder},
 		{"a link", func(dir string) error {
 			return errors.Join(os.Mkdir(dir+"-target", 0o755), os.Symlink(dir+"-target", dir))

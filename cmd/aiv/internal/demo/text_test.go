@@ -25,7 +25,8 @@ func TestTextOfEngines(t *testing.T) {
 			"/bin/aiv work -engine xai -provider xai -url http://127.0.0.1:8081 -token-file worker.token\n\n"},
 	} {
 		var text strings.Builder
-		service := Service{Program: "/bin/aiv", Workers: "http://127.0.0.1:8081", Secrets: Secrets{Token: "TOKEN"}, Leave: test.leave}
+		service := Service{Program: "/bin/aiv", Workers: "http://127.0.0.1:8081", Leave: test.leave}
+		service.Secrets.Token = "TOKEN"
 		must(t, WriteText(&text, service))
 		if !strings.Contains(text.String(), test.want) {
 			t.Errorf("%v: the text lacks %q:\n%s", test.leave, test.want, &text)

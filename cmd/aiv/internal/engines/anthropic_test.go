@@ -120,7 +120,8 @@ func TestAnthropicContinues(t *testing.T) {
 			choice = `"tool_choice":{"type":"auto"}}`
 		}
 		body := s.Requests()[i].Body
-		if !strings.Contains(body, `"system":"Answer`) || !strings.Contains(body, tail+`],"tools":`) || !strings.HasSuffix(body, choice) {
+		if !strings.Contains(body, `"system":"Answer`) || !strings.Contains(body, tail+`],"tools":`) ||
+			!strings.HasSuffix(body, choice) {
 			t.Errorf("request %d: %s", i, body)
 		}
 	}

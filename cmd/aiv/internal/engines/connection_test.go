@@ -72,13 +72,14 @@ func TestLostConnection(t *testing.T) {
 	}
 }
 
-// TestRefusedHTTP2RequestIsTriedTwice: a server that ends each HTTP/2 connection, and says that it has not processed the
-// request, gets two requests, and not as many as the time allows.
+// TestRefusedHTTP2RequestIsTriedTwice: a server that ends each HTTP/2 connection, and says that it has not processed
+// the request, gets two requests, and not as many as the time allows.
 func TestRefusedHTTP2RequestIsTriedTwice(t *testing.T) {
 	t.Parallel()
 	secure := httptest.NewTLSServer(nil)
 	defer secure.Close()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: secure.TLS.Certificates, NextProtos: []string{"h2"}})
+	cfg := &tls.Config{Certificates: secure.TLS.Certificates, NextProtos: []string{"h2"}}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", cfg)
 	check(t, err)
 	defer l.Close()
 	var requests atomic.Int32

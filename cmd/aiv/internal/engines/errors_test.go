@@ -20,9 +20,10 @@ func TestEachErrorHasItsRule(t *testing.T) {
 	}
 	text := func(code, message string) string { return fmt.Sprintf(`{"code":%q,"error":%q}`, code, message) }
 	const (
-		secret, contract, configuration       = "unavailable secret", "unavailable contract", "unavailable configuration"
-		noModel, refusedContent, rejected     = "failed model_not_found", "failed content_refused", "failed invalid_request"
-		late, broken, unread, throttledForNow = "retry provider_timeout", "retry provider_error", "retry invalid_response", "throttled "
+		secret, contract, configuration   = "unavailable secret", "unavailable contract", "unavailable configuration"
+		noModel, refusedContent, rejected = "failed model_not_found", "failed content_refused", "failed invalid_request"
+		late, broken, unread              = "retry provider_timeout", "retry provider_error", "retry invalid_response"
+		throttledForNow                   = "throttled "
 	)
 	for _, test := range []struct{ responses, body, want string }{ // an engine and statuses
 		{"openai 101 201 204", "", unread},
@@ -71,10 +72,12 @@ func TestEachErrorHasItsRule(t *testing.T) {
 		{"openai 429", object("insufficient_quota", "", "x"), contract},
 		{"perplexity 429", object("", "billing_required", "x"), contract},
 		{"chat 429", object("", "spend_limit", "x"), contract},
-		{"openai 429", object("tokens", "rate_limit_exceeded", "You exceeded your current quota of requests"), throttledForNow},
+		{"openai 429", object("tokens", "rate_limit_exceeded", "You exceeded your current quota of requests"),
+			throttledForNow},
 		{"anthropic 429", `{"error":{"type":"rate_limit_error","message":"x","details":{"error_code":"enforced_spend_limit_reached"}}}`, contract},
 		{"anthropic 429", object("rate_limit_error", "", "quota"), throttledForNow},
-		{"gemini 429", google("RESOURCE_EXHAUSTED", "quota", `{"violations":[{"quotaValue":"5"},{"quotaValue":"0"}]}`), contract},
+		{"gemini 429", google("RESOURCE_EXHAUSTED", "quota", `{"violations":[{"quotaValue":"5"},{"quotaValue":"0"}]}`),
+			contract},
 		{"gemini 429", google("RESOURCE_EXHAUSTED", "quota", `{"violations":[{"quotaValue":"5"}]}`), throttledForNow},
 		{"xai 429", text("", "you have no Credits left"), contract},
 		{"xai 429", text("", "too many requests"), throttledForNow},

@@ -21,8 +21,8 @@ func TestKeyStaysSecret(t *testing.T) {
 	for _, name := range Names() {
 		short := enginestest.New(t, name).Short()
 		var responses []http.RoundTripper
-		for _, replaced := range []string{"Kovalt", "shoes", "kovalt", "gpt-6-sol", "claude-haiku-4-5-20251001", "gemini-3.8-flash",
-			"perplexity/sonar", "grok-4.7", "local-7b-q4", "completed", "end_turn", "STOP", "stop"} {
+		for _, replaced := range []string{"Kovalt", "shoes", "kovalt", "gpt-6-sol", "claude-haiku-4-5-20251001",
+			"gemini-3.8-flash", "perplexity/sonar", "grok-4.7", "local-7b-q4", "completed", "end_turn", "STOP", "stop"} {
 			body := strings.ReplaceAll(short, replaced, key)
 			responses = append(responses, canned{200, map[string]string{"X-Request-Id": "req-" + key}, body})
 		}

@@ -199,7 +199,8 @@ func TestEndedJobAbortsItsRequest(t *testing.T) {
 	t.Parallel()
 	x := newTest(t, "chat", "http://127.0.0.1:1", func(c *Config) { c.Timeout = time.Millisecond })
 	x.transport = silent{func() {}}
-	if got, attrs := outcome(t, x, testJob("m", false)); !strings.Contains(got, `"code":"provider_timeout"`) || attrs["requests"] != 1 {
+	got, attrs := outcome(t, x, testJob("m", false))
+	if !strings.Contains(got, `"code":"provider_timeout"`) || attrs["requests"] != 1 {
 		t.Errorf("%s, %v", got, attrs)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -64,8 +64,8 @@ func TestUnauthorizedWorkerEnds(t *testing.T) {
 	}
 }
 
-// TestWorkerClaimsWhatItCanStart: a worker claims what it can start, up to 500 jobs, and gives back what it claimed while
-// it was asked to end.
+// TestWorkerClaimsWhatItCanStart: a worker claims what it can start, up to 500 jobs, and gives back what it claimed
+// while it was asked to end.
 func TestWorkerClaimsWhatItCanStart(t *testing.T) {
 	t.Parallel()
 	var ids atomic.Int64 // no job is handed out twice, or the first one's attempt would be lost
