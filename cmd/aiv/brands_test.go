@@ -53,7 +53,7 @@ func TestBrandsThereAndBack(t *testing.T) {
 	}
 	const start = `"account_id":"acct_0000000000e008000000000001","kind":"own","name":"K","exclude":["Kovalt Street"],"match_case":true,`
 	load("{" + start + `"aliases":["Kovalt <AG>"],"domains":["kovalt.com","github.com/Kovalt"],"status":"active"}` + "\n" +
-		"{" + start + `"id":"brand_01k3s4x0a1fvt8s9w2y7b6c5d4","aliases":[],"domains":["kovalt.com"],"status":"archived"}` + "\n")
+		"{" + start + `"id":"brand_01k3s4x0a1fvt8s9w2y7b6c5d4","aliases":[],"domains":["kovalt.com"],"status":"archived"}`)
 	before, lines := list()
 	load(lines)
 	after, _ := list()

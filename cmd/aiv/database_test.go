@@ -20,11 +20,13 @@ func TestPrivateDatabase(t *testing.T) {
 	must(t, os.Chmod(base, 0o755))
 	dir := filepath.Join(base, "data")
 	s := &story{env: map[string]string{"AIV_DATA_DIR": dir}}
-	missing := "there is no private PostgreSQL in " + dir + "; set DATABASE_URL to use another database, or run `aiv migrate` to create it"
+	missing := "there is no private PostgreSQL in " + dir +
+		"; set DATABASE_URL to use another database, or run `aiv migrate` to create it"
+	notReady := "aiv: not ready: " + missing + "\n"
 	for _, line := range []string{"plans list", "migrate -status", "verify"} {
 		s.run(t, []step{fails(line, missing)})
 	}
-	if code, _, stderr := aiv(t.Context(), "status", "-data-dir", dir); code != 1 || stderr != "aiv: not ready: "+missing+"\n" {
+	if code, _, stderr := aiv(t.Context(), "status", "-data-dir", dir); code != 1 || stderr != notReady {
 		t.Errorf("status: exit %d, %s", code, stderr)
 	}
 	if _, err := os.Stat(dir); err == nil {

@@ -18,21 +18,24 @@ import (
 // TestDemoAddresses: the printed commands connect to a service that listens at all addresses.
 func TestDemoAddresses(t *testing.T) {
 	t.Parallel()
-	var l [3]net.Listener
-	var ports [3]any
-	for i, addr := range []string{"0.0.0.0:0", ":0", "127.0.0.1:0"} {
-		var err error
-		if l[i], err = service.Listen(t.Context(), addr); err != nil {
-			t.Fatal(err)
-		}
-		defer l[i].Close()
-		ports[i] = l[i].Addr().(*net.TCPAddr).Port
+	listen := func(addr string) (l net.Listener, url string) {
+		l, err := service.Listen(t.Context(), addr)
+		must(t, err)
+		t.Cleanup(func() { l.Close() })
+		return l, fmt.Sprintf(`http://127\.0\.0\.1:%d`, l.Addr().(*net.TCPAddr).Port)
 	}
+	public, publicURL := listen("0.0.0.0:0")
+	admin, adminURL := listen(":0")
+	workers, workersURL := listen("127.0.0.1:0")
 	var text strings.Builder
-	must(t, writeInstructions(&text, service.Listeners{Main: l[0], Admin: l[1]}, service.Listeners{Main: l[2]}, false, demo.Service{}))
-	want := fmt.Sprintf(`(?s)http://127\.0\.0\.1:%d/external-api-v1\n.* -url http://127\.0\.0\.1:%[3]d `, ports[:]...)
-	if !regexp.MustCompile(want).MatchString(text.String()) || !strings.Contains(text.String(), fmt.Sprintf("http://127.0.0.1:%d ", ports[1])) ||
-		strings.Contains(text.String(), "0.0.0.0") || strings.Contains(text.String(), "[::]") {
+	must(t, writeInstructions(&text, service.Listeners{Main: public, Admin: admin}, service.Listeners{Main: workers},
+		false, demo.Service{}))
+	for _, want := range []string{publicURL + "/external-api-v1\n", adminURL + " ", " -url " + workersURL + " "} {
+		if !regexp.MustCompile(want).MatchString(text.String()) {
+			t.Errorf("no %s in %s", want, &text)
+		}
+	}
+	if strings.Contains(text.String(), "0.0.0.0") || strings.Contains(text.String(), "[::]") {
 		t.Error(&text)
 	}
 }
@@ -45,21 +48,23 @@ func TestDemoRefuses(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(operators, "pg"), 0o755))
 	absent := filepath.Join(base, "absent")
 	const url = "postgres://aiv@127.0.0.1:1/aiv"
+	const another, foreign = "aiv demo never writes to another database", "aiv demo uses only a folder that it made itself"
 	for _, test := range []struct {
-		args  []string
+		line  string
 		env   map[string]string
 		code  int
 		fault string
 	}{
-		{[]string{"-data-dir", absent}, map[string]string{"DATABASE_URL": url}, 2, "aiv demo never writes to another database"},
-		{[]string{"-data-dir", absent, "-database-url", url}, nil, 2, "aiv demo never writes to another database"},
-		{[]string{"-data-dir", operators}, nil, 1, "aiv demo uses only a folder that it made itself"},
-		{nil, map[string]string{"AIV_DATA_DIR": operators}, 1, "aiv demo uses only a folder that it made itself"},
+		{"demo -data-dir " + absent, map[string]string{"DATABASE_URL": url}, 2, another},
+		{"demo -data-dir " + absent + " -database-url " + url, nil, 2, another},
+		{"demo -data-dir " + operators, nil, 1, foreign},
+		{"demo", map[string]string{"AIV_DATA_DIR": operators}, 1, foreign},
 	} {
 		var stdout, stderr strings.Builder
-		code := testProgram(&stdout, &stderr, test.env).Run(t.Context(), append([]string{"demo"}, test.args...))
+		code := testProgram(&stdout, &stderr, test.env).Run(t.Context(), words(test.line))
 		if code != test.code || stdout.String() != "" || !strings.Contains(stderr.String(), test.fault) {
-			t.Errorf("aiv demo %v with %v: exit %d, %q, %q; want exit %d, %q", test.args, test.env, code, &stdout, &stderr, test.code, test.fault)
+			t.Errorf("aiv %s with %v: exit %d, %q, %q; want exit %d, %q", test.line, test.env, code, &stdout, &stderr,
+				test.code, test.fault)
 		}
 	}
 	if _, err := os.Lstat(absent); err == nil {

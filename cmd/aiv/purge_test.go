@@ -179,7 +179,8 @@ func TestEraseCommand(t *testing.T) {
 	s.run(t, []step{
 		misuse("accounts erase", "{a}", "aiv accounts erase requires -confirm"),
 		{line: "accounts erase {a} -confirm B", code: 1, stderr: `aiv: the name of account {a} is not "B"; nothing was changed; see aiv accounts list` + "\n"},
-		fails("accounts erase acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -confirm B", "there is no account {acct1}; see aiv accounts list"),
+		fails("accounts erase acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -confirm B",
+			"there is no account {acct1}; see aiv accounts list"),
 	})
 	equal(t, "rows of the account after an erasure that was not confirmed", accountRowCounts(t, pool, a), complete)
 	s.run(t, []step{
@@ -192,9 +193,11 @@ func TestEraseCommand(t *testing.T) {
 		{line: "accounts erase {a} -confirm erased -json",
 			stdout: `{"id":"{a}","runs":0,"jobs":0,"questions":0,"recommendations_and_alerts":0,"events":0}` + "\n"},
 	})
-	equal(t, "rows of the erased account", accountRowCounts(t, pool, a), map[string]int{"account_months": complete["account_months"]})
+	equal(t, "rows of the erased account", accountRowCounts(t, pool, a),
+		map[string]int{"account_months": complete["account_months"]})
 	equal(t, "rows of the other account", accountRowCounts(t, pool, b), other)
-	equal(t, "accounts", queryTexts(t, pool, `SELECT name FROM accounts ORDER BY name COLLATE "C"`), []string{"B", "erased"})
+	names := queryTexts(t, pool, `SELECT name FROM accounts ORDER BY name COLLATE "C"`)
+	equal(t, "accounts", names, []string{"B", "erased"})
 	equal(t, "audit log", queryTexts(t, pool, `SELECT action FROM audit_log WHERE subject = $1 ORDER BY id`, a),
 		[]string{"accounts.erase", "accounts.erase.end", "accounts.erase", "accounts.erase.end"})
 }
@@ -228,8 +231,10 @@ func TestEraseInterrupted(t *testing.T) {
 		t.Errorf("exit %d, %q; want 1, %q", c, printed.Text(), want)
 	}
 	s.run(t, []step{intact})
-	equal(t, "rows", accountRowCounts(t, pool, a), map[string]int{"account_months": 2, "credentials": 1, "api_rate_limit_buckets": 1,
-		"webhook_endpoints": 1, "webhook_queues": 1, "job_turns": 1, "brand_revisions": 1, "visibility_recounts": 1})
+	equal(t, "rows", accountRowCounts(t, pool, a), map[string]int{
+		"account_months": 2, "credentials": 1, "api_rate_limit_buckets": 1, "webhook_endpoints": 1, "webhook_queues": 1,
+		"job_turns": 1, "brand_revisions": 1, "visibility_recounts": 1,
+	})
 	storetest.Exec(t, pool, `UPDATE credentials SET revoked_at = now() - interval '1 hour'`)
 	s.names = []string{a, "{a}"}
 	s.run(t, []step{

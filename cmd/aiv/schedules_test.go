@@ -21,7 +21,8 @@ func TestScheduleIsPausedAndResumed(t *testing.T) {
 		{"schedules pause " + id + " -note again", 0, `is paused: operator; next due: none\.`},
 		{"status", 0, `0 active, 1 paused \(operator\)`},
 		{"schedules resume " + id + " -note over -json", 0, `"status":"active","paused_reason":null`},
-		{"schedules pause sched_00000000000000000000000000 -note x", 1, "there is no schedule sched_0{26}; see aiv schedules list"},
+		{"schedules pause sched_00000000000000000000000000 -note x", 1,
+			"there is no schedule sched_0{26}; see aiv schedules list"},
 		{"schedules pause run_1 -note x", 2, "must be a schedule's id, sched_ and 26 characters; see aiv schedules list"},
 		{"audit list -subject " + id, 0, `schedules\.resume`},
 	} {

@@ -50,18 +50,20 @@ providers   `
 		// On plain PostgreSQL -distribute reports what is missing and applies no migration.
 		fails("migrate -distribute", "the extension citus is missing in this database; "+
 			"run CREATE EXTENSION citus on a server that has it, or leave the database as it is: nothing was changed"),
-		{line: "status", code: 1, stderr: "aiv: not ready: " + lacks + "\n", stdout: text("NO") + fmt.Sprintf("0 applied, %d pending\n", migrations)},
+		{line: "status", code: 1, stderr: "aiv: not ready: " + lacks + "\n",
+			stdout: text("NO") + fmt.Sprintf("0 applied, %d pending\n", migrations)},
 		{line: "status -json", code: 1, stderr: "aiv: not ready: " + lacks + "\n",
 			stdout: members(false, strconv.Quote(lacks), fmt.Sprintf(`"applied":0,"pending":%d`, migrations)) +
 				`"roles":null,"providers":null,"queue":null,"workers_seen":null,"oldest_waiting":null,"webhooks":null,"brands":null,"schedules":null,"expiring_keys":null}` + "\n"},
 	})
 	newer := s.migrate(t, pool, pending)
+	applied := text("yes") + fmt.Sprintf("%d applied", migrations)
 	s.run(t, []step{
 		{line: "status -json", stdout: members(true, "null", fmt.Sprintf(`"applied":%d,"pending":0`, migrations)) +
 			`"roles":[],"providers":[],"queue":{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null},"workers_seen":0,"oldest_waiting":null,"webhooks":{"pending":0,"lag_seconds":0},"brands":{"active":0,"answers_recounting":0,"oldest_recount_seconds":0},"schedules":{"active":0,"paused":{},"lag_seconds":0,"evaluations_waiting":0,"evaluation_lag_seconds":0},"expiring_keys":[]}` + "\n"},
-		{line: "status", stdout: text("yes") + fmt.Sprintf("%d applied", migrations) + idle + "none; import a catalog with aiv catalog import\n"},
+		{line: "status", stdout: applied + idle + "none; import a catalog with aiv catalog import\n"},
 		importSample,
-		{line: "status", stdout: text("yes") + fmt.Sprintf("%d applied", migrations) + idle + `1, of which 1 HAVE UNMET DEPENDENCIES
+		{line: "status", stdout: applied + idle + `1, of which 1 HAVE UNMET DEPENDENCIES
 
 Runs with models of these providers are rejected, and their jobs are not handed out, until these dependencies are recorded
 as met (aiv providers met):

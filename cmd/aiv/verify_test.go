@@ -253,7 +253,8 @@ func TestVerifyCommand(t *testing.T) {
 	prints{"verify -json", 0, `"violations":\[\]`}.expect(t, url)
 	storetest.Exec(t, pool, `UPDATE api_rate_limit_buckets SET used = 61`, `DELETE FROM usage_records`)
 	const account = " of account acct_0000000000e008000000000001"
-	for _, want := range []string{"credential cred_0000000000e008000000000002" + account + ", window ", "run run_0000000000e008000000000003" + account + "\n"} {
+	for _, want := range []string{"credential cred_0000000000e008000000000002" + account + ", window ",
+		"run run_0000000000e008000000000003" + account + "\n"} {
 		prints{"verify", 1, "\n  " + want}.expect(t, url)
 	}
 }
