@@ -6,20 +6,38 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"aiv/gateway/httpserver"
-	"aiv/gateway/telemetry"
-	"aiv/store/storetest"
 )
+
+const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+// connect serves a handler on a connection until the test ends, and returns the side of the client. The connection has
+// no buffer: a write waits for a read.
+func connect(t *testing.T, h http.HandlerFunc) net.Conn {
+	t.Helper()
+	client, server := net.Pipe()
+	serveOn(t, listenOnce(server), h)
+	return client
+}
+
+func send(t *testing.T, client net.Conn, text string) {
+	t.Helper()
+	_, err := io.WriteString(client, text)
+	must(t, err)
+}
+
+// closedAfter checks when the connection was closed.
+func closedAfter(t *testing.T, began time.Time, want time.Duration) {
+	t.Helper()
+	if took := time.Since(began).Truncate(time.Second); took != want {
+		t.Errorf("the connection was closed after %v, want %v", took, want)
+	}
+}
 
 // TestClientThatReadsNothing: a client that sends requests and never reads loses its connection, whatever the size of
 // the responses.
@@ -27,19 +45,46 @@ func TestClientThatReadsNothing(t *testing.T) {
 	for _, size := range []int{10, 1 << 20} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client, server := net.Pipe() // has no buffer: the first write waits for a read
-				serveOn(t, listenOnce(server), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-					io.WriteString(w, strings.Repeat("x", size))
-				}))
+				client := connect(t, func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, size)) })
 				began := time.Now()
-				_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-				must(t, err)
-				for err == nil { // the server reads nothing while it waits to write
-					_, err = io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+				send(t, client, get)
+				for err := error(nil); err == nil; { // the server reads nothing while it waits to write
+					_, err = io.WriteString(client, get)
 				}
-				if took := time.Since(began); took != 2*time.Minute {
-					t.Errorf("the connection was closed after %v, want 2 min", took)
-				}
+				closedAfter(t, began, 2*time.Minute)
+			})
+		})
+	}
+}
+
+// TestSlowClient: connections of clients that send slowly, or nothing, are closed at the timeouts, whether the handler
+// reads the body or not.
+func TestSlowClient(t *testing.T) {
+	reads := func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }
+	ignores := func(http.ResponseWriter, *http.Request) {}
+	const halfABody = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n1234"
+	const chunk = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{"
+	for _, c := range []struct {
+		name, sent string
+		handler    http.HandlerFunc
+		want       time.Duration
+	}{
+		{"nothing", "", reads, 20 * time.Second},
+		{"half a header", "GET / HTTP/1.1\r\nHo", reads, 20 * time.Second},
+		{"half a body", halfABody, reads, 20 * time.Second},
+		{"half a body that is not read", halfABody, ignores, 20 * time.Second},
+		{"half a chunked body", chunk, reads, 20 * time.Second},
+		{"one request", get, reads, 2 * time.Minute},
+		{"one with a body", halfABody + "5678", reads, 2 * time.Minute},
+		{"one and a half", get + "GET / HT", reads, 20 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := connect(t, c.handler)
+				began := time.Now()
+				go io.WriteString(client, c.sent)
+				io.Copy(io.Discard, client)
+				closedAfter(t, began, c.want)
 			})
 		})
 	}
@@ -48,20 +93,17 @@ func TestClientThatReadsNothing(t *testing.T) {
 // TestSlowExchange: a request whose body has arrived, that waits as long as a worker's claim may, and whose large
 // response is read slowly, gets the whole response.
 func TestSlowExchange(t *testing.T) {
-	const wait, size = 50 * time.Second, 1 << 20
-	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		time.Sleep(wait)
-		if r.Context().Err() != nil {
-			t.Error("the client is taken for gone")
-		}
-		io.WriteString(w, strings.Repeat("x", size))
-	})
 	synctest.Test(t, func(t *testing.T) {
-		client, server := net.Pipe()
-		serveOn(t, listenOnce(server), h)
-		_, err := io.WriteString(client, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
-		must(t, err)
+		const size = 1 << 20
+		client := connect(t, func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			time.Sleep(50 * time.Second)
+			if r.Context().Err() != nil {
+				t.Error("the client is taken for gone")
+			}
+			io.WriteString(w, strings.Repeat("x", size))
+		})
+		send(t, client, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
 		response, err := http.ReadResponse(bufio.NewReader(client), nil)
 		must(t, err)
 		for range 60 {
@@ -78,18 +120,12 @@ func TestSlowExchange(t *testing.T) {
 // TestShutdownDoesNotWaitForClientsThatReadNothing: drain bounds the shutdown also when responses cannot be sent.
 func TestShutdownDoesNotWaitForClientsThatReadNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const drain = 5 * time.Second
 		client, server := net.Pipe()
 		defer client.Close()
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1<<20)) })
-		const drain = 5 * time.Second
-		go func() {
-			ended <- httpserver.Serve(ctx, httpserver.New(h, slog.New(slog.DiscardHandler)), listenOnce(server), drain)
-		}()
-		_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-		must(t, err)
-		_, err = io.ReadFull(client, make([]byte, 100)) // the response has begun
+		stop, ended := start(newServer(func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1<<20)) }), listenOnce(server), drain)
+		send(t, client, get)
+		_, err := io.ReadFull(client, make([]byte, 100)) // the response has begun
 		must(t, err)
 		stop()
 		began := time.Now()
@@ -99,93 +135,55 @@ func TestShutdownDoesNotWaitForClientsThatReadNothing(t *testing.T) {
 	})
 }
 
-// TestListenerBounds: connections beyond the bounds are closed at once, those within are served, and closing one
-// permits another.
-func TestListenerBounds(t *testing.T) {
-	t.Parallel()
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	l := httpserver.NewListener(tcp, httpserver.ListenerConfig{Max: 5, MaxPerAddress: 3, Log: slog.New(slog.DiscardHandler)})
-	serveOn(t, l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }))
-	dial := func(from string) net.Conn {
-		c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext(t.Context(), "tcp", l.Addr().String())
-		must(t, err)
-		t.Cleanup(func() { c.Close() })
-		c.SetDeadline(time.Now().Add(10 * time.Second))
-		return c
-	}
-	served := func(c net.Conn) bool {
-		io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") // fails where the connection was closed
-		response, err := http.ReadResponse(bufio.NewReader(c), nil)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Error("the server neither responds nor closes")
-		}
-		return err == nil && response.StatusCode == http.StatusOK
-	}
-	var open []net.Conn
-	for i, test := range []struct {
-		from string
-		want bool
+// TestShutdownDrainsConnections: idle connections stay open for a second, or as long as there is to drain. A request on
+// one of them gets its response, with Connection: close. A request in progress has the whole time to drain.
+func TestShutdownDrainsConnections(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		drain        time.Duration
+		sent         string
+		after, lasts time.Duration // when the request is sent, and how long it is served
+		want         time.Duration // how long the shutdown takes; net/http looks twice a second whether it is complete
+		err          error
 	}{
-		{"127.0.0.1", true}, {"127.0.0.1", true}, {"127.0.0.1", true}, {"127.0.0.1", false}, {"127.0.0.2", true},
-		{"127.0.0.2", true}, {"127.0.0.2", false}, {"127.0.0.3", false},
+		{"idle", 5 * time.Second, "", 0, 0, time.Second, nil},
+		{"idle with less to drain", 500 * time.Millisecond, "", 0, 0, 500 * time.Millisecond, nil},
+		{"a request on an idle connection", 5 * time.Second, get, 500 * time.Millisecond, 0, 500 * time.Millisecond, nil},
+		{"a long request", 5 * time.Second, get, 0, 4 * time.Second, 4 * time.Second, nil},
+		{"a request that is too long", 5 * time.Second, get, 0, 6 * time.Second, 5 * time.Second, context.DeadlineExceeded},
 	} {
-		c := dial(test.from)
-		open = append(open, c)
-		if got := served(c); got != test.want {
-			t.Errorf("connection %d, from %s: served %t, want %t", i, test.from, got, test.want)
-		}
-	}
-	open[0].Close()
-	storetest.Eventually(t, "a connection is accepted", func() bool { return served(dial("127.0.0.3")) })
-	var e telemetry.Exposition
-	l.WriteMetrics(t.Context(), &e)
-	for want, found := range map[string]bool{
-		"aiv_connections 5\n": true, `aiv_connections_rejected_total{bound="address"} 1`: true, `aiv_connections_rejected_total{bound="total"} 0`: false,
-	} {
-		if strings.Contains(e.String(), want) != found {
-			t.Errorf("the metrics contain %q: got %t, want %t:\n%s", want, !found, found, e.String())
-		}
-	}
-}
-
-// TestAcceptErrorsAreLogged: an operator sees that the process is out of descriptors, and nothing when the listener is
-// closed.
-func TestAcceptErrorsAreLogged(t *testing.T) {
-	var log strings.Builder
-	from := &failing{err: syscall.EMFILE}
-	l := httpserver.NewListener(from, httpserver.ListenerConfig{Max: 1, MaxPerAddress: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	for range 100 {
-		if _, err := l.Accept(); !errors.Is(err, syscall.EMFILE) {
-			t.Fatal(err)
-		}
-	}
-	from.err = net.ErrClosed
-	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Fatal(err)
-	}
-	if n := strings.Count(log.String(), syscall.EMFILE.Error()); n != 1 {
-		t.Errorf("%d lines for 100 errors at once, want 1:\n%s", n, log.String())
-	}
-	var e telemetry.Exposition
-	if l.WriteMetrics(t.Context(), &e); !strings.Contains(e.String(), "aiv_accept_errors_total 100\n") {
-		t.Errorf("the metrics do not contain 100 errors:\n%s", e.String())
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, server := net.Pipe()
+				stop, ended := start(newServer(func(_ http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == "/" {
+						time.Sleep(test.lasts)
+					}
+				}), listenOnce(server), test.drain)
+				in := bufio.NewReader(client)
+				send(t, client, strings.Replace(get, "/", "/first", 1))
+				response, err := http.ReadResponse(in, nil)
+				if err != nil || response.Close {
+					t.Fatalf("before the shutdown: got %+v, %v", response, err)
+				}
+				stop()
+				began := time.Now()
+				time.Sleep(test.after)
+				io.WriteString(client, test.sent)
+				if test.sent != "" && test.err == nil {
+					if response, err = http.ReadResponse(in, nil); err != nil || !response.Close {
+						t.Errorf("got %+v, %v; want a response with Connection: close", response, err)
+					}
+				}
+				if _, err := in.ReadByte(); err != io.EOF {
+					t.Errorf("after the response: got %v, want the end of the connection", err)
+				}
+				err = <-ended
+				if took := time.Since(began).Truncate(500 * time.Millisecond); !errors.Is(err, test.err) || took != test.want {
+					t.Errorf("the shutdown took %v and returned %v, want %v and %v", took, err, test.want, test.err)
+				}
+				time.Sleep(test.lasts) // until the handler has returned
+			})
+		})
 	}
 }
-
-// TestServeReturnsTheErrorOfAListener: a server that can accept no connection does not go on without one.
-func TestServeReturnsTheErrorOfAListener(t *testing.T) {
-	l := &failing{err: syscall.EBADF}
-	if err := httpserver.Serve(t.Context(), httpserver.New(nil, slog.New(slog.DiscardHandler)), l, time.Second); !errors.Is(err, l.err) {
-		t.Errorf("got %v, want %v", err, l.err)
-	}
-}
-
-// failing is a listener that returns an error.
-type failing struct {
-	net.Listener
-	err error
-}
-
-func (l *failing) Accept() (net.Conn, error) { return nil, &net.OpError{Op: "accept", Err: l.err} }
-func (l *failing) Close() error              { return nil }
