@@ -1,21 +1,19 @@
-package telemetry_test
+package telemetry
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"aiv/gateway/telemetry"
 )
 
 func TestExpositionFormat(t *testing.T) {
 	t.Parallel()
-	var e telemetry.Exposition
+	var e Exposition
 	e.Family("one", "gauge", "A gauge.")
 	e.Sample(1.5)
 	e.Sample(2, "a", "\\\"\n", "b", "")
 	e.Family("other", "histogram", "A histogram.")
-	e.Histogram(telemetry.Histogram{Bounds: []float64{0.5, 1}, Counts: []uint64{1, 2, 3}, Sum: 9}, "a", "x")
+	e.Histogram(Histogram{Bounds: []float64{0.5, 1}, Counts: []uint64{1, 2, 3}, Sum: 9}, "a", "x")
 	const want = `# HELP one A gauge.
 # TYPE one gauge
 one 1.5

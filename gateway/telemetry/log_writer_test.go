@@ -1,4 +1,4 @@
-package telemetry_test
+package telemetry
 
 import (
 	"bytes"
@@ -14,20 +14,29 @@ import (
 	"time"
 
 	"aiv/auth"
-	"aiv/gateway/telemetry"
 	"aiv/store"
 )
+
+// logLine logs one and the same request.
+func logLine(own *RequestLog, log *slog.Logger, credential *auth.Credential) {
+	exampleOf(credential).LogTo(own, log)
+}
+
+func exampleOf(credential *auth.Credential) *Request {
+	return &Request{ID: "req_01m7xrd2hnfc7awpmyb9yh7w5x", Method: "GET", Route: "GET /v1/me", Status: 200,
+		Took: 1234567, RoundTrips: 1, Remote: "127.0.0.1:50000", Credential: credential}
+}
 
 // TestLogThatIsNotRead: neither requests nor the end of the process wait for a log that is not read.
 func TestLogThatIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
-		log := telemetry.NewLogWriter(w)
-		own, slogs := telemetry.NewRequestLog(log), slog.New(slog.NewJSONHandler(log, nil))
+		log := NewLogWriter(w)
+		own, slogs := NewRequestLog(log), slog.New(slog.NewJSONHandler(log, nil))
 		began := time.Now()
 		for range 10_000 {
-			telemetry.LogLine(own, slogs, &auth.Credential{})
-			telemetry.LogLine(nil, slogs, &auth.Credential{})
+			logLine(own, slogs, &auth.Credential{})
+			logLine(nil, slogs, &auth.Credential{})
 		}
 		log.Close()
 		if took := time.Since(began); took > 2*time.Second {
@@ -38,7 +47,7 @@ func TestLogThatIsNotRead(t *testing.T) {
 		}
 		r.Close() // a log whose reader has gone
 		synctest.Wait()
-		telemetry.LogLine(own, slogs, &auth.Credential{})
+		logLine(own, slogs, &auth.Credential{})
 		log.Close()
 		if n := dropped(log); n != 20_001 {
 			t.Errorf("%d of 20,001 lines are counted as dropped", n)
@@ -46,8 +55,8 @@ func TestLogThatIsNotRead(t *testing.T) {
 	})
 }
 
-func dropped(log *telemetry.LogWriter) (n int) {
-	var e telemetry.Exposition
+func dropped(log *LogWriter) (n int) {
+	var e Exposition
 	log.WriteMetrics(context.Background(), &e)
 	_, value, _ := strings.Cut(e.String(), "\naiv_log_lines_dropped_total ")
 	fmt.Sscan(value, &n)
@@ -58,19 +67,14 @@ func dropped(log *telemetry.LogWriter) (n int) {
 func TestLogIsComplete(t *testing.T) {
 	t.Parallel()
 	var out refusesEmpty
-	log := telemetry.NewLogWriter(&out)
+	var want strings.Builder
+	log := NewLogWriter(&out)
 	for i := range 5000 {
-		fmt.Fprintf(log, "%d\n", i)
+		fmt.Fprintf(io.MultiWriter(log, &want), "%d\n", i)
 	}
 	log.Close()
-	lines := strings.Split(out.String(), "\n")
-	for i := range 5000 {
-		if lines[i] != fmt.Sprint(i) {
-			t.Fatalf("line %d is %q", i, lines[i])
-		}
-	}
-	if len(lines) != 5001 || dropped(log) != 0 {
-		t.Errorf("%d lines, %d dropped", len(lines)-1, dropped(log))
+	if out.String() != want.String() || dropped(log) != 0 {
+		t.Errorf("%d bytes are written, want %d; %d lines are dropped", out.Len(), want.Len(), dropped(log))
 	}
 }
 
@@ -87,7 +91,7 @@ func (b *refusesEmpty) Write(p []byte) (int, error) {
 func TestLinesDuringAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
-		log := telemetry.NewLogWriter(w)
+		log := NewLogWriter(w)
 		for _, line := range []string{"first\n", "second\n", "third\n"} {
 			fmt.Fprint(log, line)
 			time.Sleep(time.Second) // until the first write waits for a reader
@@ -114,56 +118,56 @@ func TestLogTo(t *testing.T) {
 		level    slog.Level
 		err      error
 		withOwn  bool
-		own, log bool // has the line
+		own, log int // lines
 	}{
-		{slog.LevelInfo, nil, true, true, false},
-		{slog.LevelInfo, nil, false, false, true},
-		{slog.LevelInfo, failed, true, false, true},
-		{slog.LevelWarn, nil, true, false, false},
-		{slog.LevelWarn, nil, false, false, false},
-		{slog.LevelWarn, failed, true, false, true},
+		{slog.LevelInfo, nil, true, 1, 0},
+		{slog.LevelInfo, nil, false, 0, 1},
+		{slog.LevelInfo, failed, true, 0, 1},
+		{slog.LevelWarn, nil, true, 0, 0},
+		{slog.LevelWarn, nil, false, 0, 0},
+		{slog.LevelWarn, failed, true, 0, 1},
 	} {
 		var own, log bytes.Buffer
-		w := telemetry.NewLogWriter(&own)
-		var requests *telemetry.RequestLog
+		w := NewLogWriter(&own)
+		var requests *RequestLog
 		if test.withOwn {
-			requests = telemetry.NewRequestLog(w)
+			requests = NewRequestLog(w)
 		}
-		r := telemetry.Request{ID: "req_1", Route: "none", Method: "GET", Err: test.err}
+		r := Request{ID: "req_1", Route: "none", Method: "GET", Err: test.err}
 		r.LogTo(requests, slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: test.level})))
 		w.Close()
-		if (own.Len() > 0) != test.own || (log.Len() > 0) != test.log {
+		if strings.Count(own.String(), "\n") != test.own || strings.Count(log.String(), "\n") != test.log {
 			t.Errorf("%+v: the own log has %q, slog %q", test, own.String(), log.String())
 		}
 	}
 }
 
-// TestLogLineIsJSON: no address or code can break a line of the request log.
+// TestLogLineIsJSON: no address or code can break a line of the log, and a key that a client sends as the method is not
+// logged.
 func TestLogLineIsJSON(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"127.0.0.1:1", "@", `a"b\c`, "fe80::1%\x00\n\"", "\xff", "é\u2028"} {
-		line := telemetry.LogLineFor(text)
-		var got struct{ Code, Remote string }
-		if err := json.Unmarshal(line, &got); err != nil || bytes.Count(line, []byte("\n")) != 1 {
-			t.Errorf("%q is logged as %q: %v", text, line, err)
-		}
-		if want := strings.ToValidUTF8(text, "\uFFFD"); got.Remote != want || got.Code != want {
-			t.Errorf("%q is read back as %q", text, got)
-		}
-	}
-}
-
-// TestLoggedMethod: a key that a client sends as the method is not logged.
-func TestLoggedMethod(t *testing.T) {
-	t.Parallel()
-	for method, want := range map[string]string{"GET": "GET", "DELETE": "DELETE", "TRACE": "TRACE", "get": "other", "PROPFIND": "other", "aiv_live_secret": "other"} {
-		own, slogs := telemetry.LogLinesOf(method)
-		for _, line := range [][]byte{own, slogs} {
-			var got struct{ Method string }
-			if err := json.Unmarshal(line, &got); err != nil || got.Method != want {
-				t.Errorf("%s is logged as %s (%v), want the method %s", method, line, err, want)
+	type line struct{ Code, Remote, Method string }
+	check := func(code, method, wantMethod string) {
+		t.Helper()
+		r := Request{ID: "req_1", Route: "none", Method: method, Code: code, Remote: code}
+		var slogs bytes.Buffer
+		r.log(slog.New(slog.NewJSONHandler(&slogs, nil)))
+		want := line{strings.ToValidUTF8(code, "\uFFFD"), strings.ToValidUTF8(code, "\uFFFD"), wantMethod}
+		for _, text := range [][]byte{r.append(nil), slogs.Bytes()} {
+			var got line
+			if err := json.Unmarshal(text, &got); err != nil || got != want || bytes.Count(text, []byte("\n")) != 1 {
+				t.Errorf("got %q, %v; want %q", text, err, want)
 			}
 		}
+	}
+	for _, code := range []string{"127.0.0.1:1", "@", `a"b\c`, "fe80::1%\x00\n\"", "\xff", "é\u2028"} {
+		check(code, "GET", "GET")
+	}
+	for _, method := range []string{"DELETE", "TRACE"} {
+		check("", method, method)
+	}
+	for _, method := range []string{"get", "PROPFIND", "aiv_live_secret"} {
+		check("", method, "other")
 	}
 }
 
@@ -171,9 +175,11 @@ func TestLoggedMethod(t *testing.T) {
 func BenchmarkRequestLog(b *testing.B) {
 	credential := &auth.Credential{ID: store.NewID()}
 	slogs := slog.New(slog.NewJSONHandler(io.Discard, nil))
+	r := exampleOf(credential)
+	var own []byte
 	for way, line := range map[string]func(){
-		"own":  telemetry.LogLineByOwn(credential),
-		"slog": func() { telemetry.LogLine(nil, slogs, credential) },
+		"own":  func() { own = r.append(own[:0]) },
+		"slog": func() { logLine(nil, slogs, credential) },
 	} {
 		b.Run(way, func(b *testing.B) {
 			b.ReportAllocs()

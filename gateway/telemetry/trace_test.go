@@ -1,39 +1,38 @@
-package telemetry_test
+package telemetry
 
 import (
 	"net/http"
+	"strings"
 	"testing"
-
-	"aiv/gateway/telemetry"
 )
 
+// TestReadTrace: one valid traceparent of any version that may exist is read; nothing else is.
 func TestReadTrace(t *testing.T) {
 	const id, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-	want := telemetry.Trace{id, parent}
-	for _, test := range []struct {
-		sent []string
-		want telemetry.Trace
-	}{
-		{nil, telemetry.Trace{}},
-		{[]string{"00-" + id + "-" + parent + "-01"}, want},
-		{[]string{"00-" + id + "-" + parent + "-00"}, want},
-		{[]string{"cc-" + id + "-" + parent + "-01"}, want},
-		{[]string{"cc-" + id + "-" + parent + "-01-what-is-to-come"}, want},
-		{[]string{"00-" + id + "-" + parent + "-01-more"}, telemetry.Trace{}},
-		{[]string{"cc-" + id + "-" + parent + "-01.more"}, telemetry.Trace{}},
-		{[]string{"ff-" + id + "-" + parent + "-01"}, telemetry.Trace{}},
-		{[]string{"00-" + id + "-" + parent + "-1"}, telemetry.Trace{}},
-		{[]string{"00-" + id + "-" + parent + "-0G"}, telemetry.Trace{}},
-		{[]string{"00-00000000000000000000000000000000-" + parent + "-01"}, telemetry.Trace{}},
-		{[]string{"00-" + id + "-0000000000000000-01"}, telemetry.Trace{}},
-		{[]string{"00-0AF7651916CD43DD8448EB211C80319C-" + parent + "-01"}, telemetry.Trace{}},
-		{[]string{`00-0af7651916cd43dd8448eb211c80319"-` + parent + "-01"}, telemetry.Trace{}},
-		{[]string{"00_" + id + "-" + parent + "-01"}, telemetry.Trace{}},
-		{[]string{"00-" + id + "-" + parent + "-01", "00-" + id + "-" + parent + "-01"}, telemetry.Trace{}},
-		{[]string{""}, telemetry.Trace{}},
+	for sent, want := range map[string]bool{ // the ids are {id} and {parent}
+		"":                                    false,
+		"00-{id}-{parent}-01":                 true,
+		"00-{id}-{parent}-00":                 true,
+		"cc-{id}-{parent}-01":                 true,
+		"cc-{id}-{parent}-01-what-is-to-come": true,
+		"00-{id}-{parent}-01-more":            false,
+		"cc-{id}-{parent}-01.more":            false,
+		"ff-{id}-{parent}-01":                 false,
+		"00-{id}-{parent}-1":                  false,
+		"00-{id}-{parent}-0G":                 false,
+		"00-00000000000000000000000000000000-{parent}-01": false,
+		"00-{id}-0000000000000000-01":                     false,
+		"00-" + strings.ToUpper(id) + "-{parent}-01":      false,
+		"00-" + id[:31] + "\"-{parent}-01":                false,
+		"00_{id}-{parent}-01":                             false,
+		"00-{id}-{parent}-01,00-{id}-{parent}-01":         false,
 	} {
-		if got := telemetry.ReadTrace(http.Header{"Traceparent": test.sent}); got != test.want {
-			t.Errorf("%q: got %v, want %v", test.sent, got, test.want)
+		header := http.Header{"Traceparent": strings.Split(strings.NewReplacer("{id}", id, "{parent}", parent).Replace(sent), ",")}
+		if got := ReadTrace(header); got != (Trace{}) != want || want && got != (Trace{id, parent}) {
+			t.Errorf("%q: got %v, want %v", header, got, want)
 		}
+	}
+	if got := ReadTrace(http.Header{}); got != (Trace{}) {
+		t.Errorf("without the header: got %v", got)
 	}
 }
