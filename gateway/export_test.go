@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -79,57 +80,57 @@ func Count() func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error {
 	}
 }
 
-// Enumerations returns the values of each schema that enumerates them.
-func Enumerations() map[string][]string {
-	return map[string][]string{
-		"Scope": auth.Scopes, "RunStatus": runs.Statuses, "JobStatus": results.Statuses,
-		"ModelStatus": catalog.ModelStatuses, "QuestionStatus": catalog.QuestionStatuses, "Dependency": catalog.Dependencies,
-		"Category": insights.Categories, "Priority": insights.Priorities, "RecommendationStatus": insights.RecommendationStatuses,
-		"AlertType": insights.AlertTypes, "Severity": insights.Severities, "AlertStatus": insights.AlertStatuses, "Direction": insights.Directions,
-		"EventType": events.Types(), "EventSelector": append([]string{webhooks.All}, events.Types()...), "DeliveryStatus": webhooks.DeliveryStatuses(),
-		"Cadence": schedules.Cadences, "OccurrenceStatus": schedules.OccurrenceStatuses, "PausedReason": schedules.PausedReasons,
-		"ScheduleStatus": schedules.Statuses, "Weekday": slices.Concat(schedules.Weekdays[1:], schedules.Weekdays[:1]),
-		"BrandKind": brands.Kinds, "BrandStatus": brands.Statuses, "Flag": {"absence", "conflict", "echo"}, "Dimension": dimensions(),
-		"MissingReason":  {visibility.NoAnswers, visibility.NoSources, visibility.NoMentions, visibility.NoCompetitors, visibility.NoCitations},
+// Values returns the enumerations, patterns and bounds of the program by their JSON pointers in openapi.json.
+func Values() map[string]any {
+	const schemas, parameters = "#/components/schemas/", "#/components/parameters/"
+	all := make(map[string]any)
+	for name, values := range map[string][]string{
+		"Scope": auth.Scopes, "RunStatus": runs.Statuses, "JobStatus": results.Statuses, "ModelStatus": catalog.ModelStatuses,
+		"QuestionStatus": catalog.QuestionStatuses, "Dependency": catalog.Dependencies, "Category": insights.Categories,
+		"Priority": insights.Priorities, "RecommendationStatus": insights.RecommendationStatuses, "Severity": insights.Severities,
+		"AlertType": insights.AlertTypes, "AlertStatus": insights.AlertStatuses, "Direction": insights.Directions,
+		"EventType": events.Types(), "EventSelector": append([]string{webhooks.All}, events.Types()...),
+		"DeliveryStatus": webhooks.DeliveryStatuses(), "Cadence": schedules.Cadences, "ScheduleStatus": schedules.Statuses,
+		"OccurrenceStatus": schedules.OccurrenceStatuses, "PausedReason": schedules.PausedReasons,
+		"Weekday":   slices.Concat(schedules.Weekdays[1:], schedules.Weekdays[:1]),
+		"BrandKind": brands.Kinds, "BrandStatus": brands.Statuses, "Flag": {"absence", "conflict", "echo"},
+		"MissingReason": {visibility.NoAnswers, visibility.NoSources, visibility.NoMentions, visibility.NoCompetitors,
+			visibility.NoCitations},
 		"Verdict":        {visibility.Up, visibility.Down, visibility.NoClearChange, visibility.NotComparable},
 		"SourceOwner":    {visibility.OwnerOwn, visibility.OwnerCompetitor, visibility.OwnerOther},
 		"DisabledReason": {webhooks.ByCustomer, webhooks.ByOperator, webhooks.Gone, webhooks.Failing},
-		"DeliveryError": {webhooks.ErrorStatus, webhooks.ErrorTimeout, webhooks.ErrorConnection, webhooks.ErrorTLS, webhooks.ErrorRedirect,
-			webhooks.ErrorBlocked},
+		"DeliveryError": {webhooks.ErrorStatus, webhooks.ErrorTimeout, webhooks.ErrorConnection, webhooks.ErrorTLS,
+			webhooks.ErrorRedirect, webhooks.ErrorBlocked},
+	} {
+		all[schemas+name+"/enum"] = anys(values)
 	}
+	all[schemas+"Dimension/enum"] = anys(visibility.Dimensions)
+	for name, f := range map[string]*regexp.Regexp{"CatalogId": catalogID.form(), "MeasurementType": measurementType.form(),
+		"Locale": locale.form(), "Country": country.form(), "Language": language.form()} {
+		all[schemas+name+"/pattern"] = f.String()
+	}
+	for at, bound := range map[string]int{
+		schemas + "NewRun/properties/model_ids/maxItems":                maxModels,
+		schemas + "NewRun/properties/question_ids/maxItems":             maxQuestions,
+		schemas + "NewWebhook/properties/url/maxLength":                 webhooks.MaxURL,
+		schemas + "NewWebhook/properties/description/maxLength":         webhooks.MaxDescription,
+		schemas + "WebhookChange/properties/url/maxLength":              webhooks.MaxURL,
+		schemas + "WebhookChange/properties/description/maxLength":      webhooks.MaxDescription,
+		schemas + "Credential/properties/rate_limit_per_minute/maximum": auth.MaxRateLimit,
+		parameters + "Limit/schema/maximum":                             maxLimit,
+		parameters + "Limit/schema/default":                             defaultLimit,
+		parameters + "Cursor/schema/maxLength":                          maxCursor,
+	} {
+		all[at] = json.Number(strconv.Itoa(bound))
+	}
+	return all
 }
 
-func dimensions() (names []string) {
-	for _, d := range visibility.Dimensions {
-		names = append(names, string(d))
+func anys[T ~string](values []T) (all []any) {
+	for _, v := range values {
+		all = append(all, string(v))
 	}
-	return names
-}
-
-// Patterns returns the pattern of each schema that has the name of a value.
-func Patterns() map[string]string {
-	return map[string]string{
-		"CatalogId": catalogID.form().String(), "MeasurementType": measurementType.form().String(), "Locale": locale.form().String(),
-		"Country": country.form().String(), "Language": language.form().String(),
-	}
-}
-
-// Bounds returns the bounds of the program by their JSON pointer in openapi.json.
-func Bounds() map[string]json.Number {
-	number := func(n int) json.Number { return json.Number(strconv.Itoa(n)) }
-	const schemas, parameters = "#/components/schemas/", "#/components/parameters/"
-	return map[string]json.Number{
-		schemas + "NewRun/properties/model_ids/maxItems":                number(maxModels),
-		schemas + "NewRun/properties/question_ids/maxItems":             number(maxQuestions),
-		schemas + "NewWebhook/properties/url/maxLength":                 number(webhooks.MaxURL),
-		schemas + "NewWebhook/properties/description/maxLength":         number(webhooks.MaxDescription),
-		schemas + "WebhookChange/properties/url/maxLength":              number(webhooks.MaxURL),
-		schemas + "WebhookChange/properties/description/maxLength":      number(webhooks.MaxDescription),
-		schemas + "Credential/properties/rate_limit_per_minute/maximum": number(auth.MaxRateLimit),
-		parameters + "Limit/schema/maximum":                             number(maxLimit),
-		parameters + "Limit/schema/default":                             number(defaultLimit),
-		parameters + "Cursor/schema/maxLength":                          number(maxCursor),
-	}
+	return all
 }
 
 // ProblemStatuses returns the status of each code of the gateway.

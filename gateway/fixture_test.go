@@ -110,23 +110,31 @@ func fillGolden(t testing.TB, url string) *fixture {
 		_, err := admin.SetAccountQuota(ctx, f.accounts[name], true, new(int64(12)))
 		must(t, err)
 	}
-	f.issue(t, "full", "golden", all, 100_000)
-	f.issue(t, "limited_tools", "golden", all, 1)
-	f.issue(t, "reader", "golden", []string{"runs:read"}, 1000)
-	f.issue(t, "webhooks", "golden", []string{"webhooks:manage"}, 1000)
-	f.issue(t, "limited", "golden", all, 1)
-	f.issue(t, "no_access", "golden web", all, 1000)
-	f.issue(t, "hooks_only", "golden hooks", []string{"webhooks:manage"}, 1000)
-	f.issue(t, "writer", "golden", []string{"runs:write"}, 1000)
-	f.issue(t, "revoked", "golden", all, 1000)
+	for _, key := range []struct {
+		name, owner string
+		scopes      []string
+		rate        int
+	}{
+		{"full", "golden", all, 100_000},
+		{"limited_tools", "golden", all, 1},
+		{"limited", "golden", all, 1},
+		{"reader", "golden", []string{"runs:read"}, 1000},
+		{"writer", "golden", []string{"runs:write"}, 1000},
+		{"webhooks", "golden", []string{"webhooks:manage"}, 1000},
+		{"hooks_only", "golden hooks", []string{"webhooks:manage"}, 1000},
+		{"no_access", "golden web", all, 1000},
+		{"revoked", "golden", all, 1000},
+		{"disabled", "golden", all, 1000},
+		{"expired", "golden", all, 1000},
+		{"rotated_old", "golden", all, 1000},
+	} {
+		f.issue(t, key.name, key.owner, key.scopes, key.rate)
+	}
 	_, err = admin.RevokeKey(ctx, f.credentials["revoked"])
 	must(t, err)
-	f.issue(t, "disabled", "golden", all, 1000)
 	_, err = admin.DisableKey(ctx, f.credentials["disabled"])
 	must(t, err)
-	f.issue(t, "expired", "golden", all, 1000)
 	f.exec(t, `UPDATE credentials SET expires_at = now() - interval '1 second' WHERE id = $1`, f.credentials["expired"])
-	f.issue(t, "rotated_old", "golden", all, 1000)
 	next, err := admin.RotateKey(ctx, f.credentials["rotated_old"], time.Hour, nil)
 	must(t, err)
 	f.keys["rotated_new"] = next.Key
@@ -178,8 +186,9 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	reads := cmp.Or(f.reads, pool)
 	models := catalog.New(pool)
 	g := gateway.New(gateway.Config{
-		Limits:    limits.New(limits.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
-		Runs:      runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: models}, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL, Finished: recordFinished}),
+		Limits: limits.New(limits.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
+		Runs: runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: models},
+			NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL, Finished: recordFinished}),
 		Webhooks:  webhooks.New(webhooks.Config{Pool: reads, Master: f.master, NewID: f.newID}),
 		Schedules: schedules.New(schedules.Config{Pool: reads, NewID: f.newID, Record: webhooks.Record, Events: gateway.EventData{}}),
 		Questions: catalog.NewOwnQuestions(catalog.OwnConfig{Pool: reads, NewID: f.newID, NormalForm: match.NormalForm}),
@@ -254,61 +263,66 @@ func ask(g http.Handler, key, method, address, body string) *httptest.ResponseRe
 // run creates a run of one job.
 func (f *fixture) run(t testing.TB, g http.Handler, key string) (id string) {
 	t.Helper()
-	w := ask(g, key, "POST", "/v1/runs", smallRun)
-	var run struct{ ID string }
-	must(t, json.Unmarshal(w.Body.Bytes(), &run))
-	if w.Code != http.StatusAccepted {
+	return create(t, g, key, "/v1/runs", smallRun)
+}
+
+// create sends a POST that succeeds, and returns the id in the response.
+func create(t testing.TB, g http.Handler, key, address, body string) (id string) {
+	t.Helper()
+	w := ask(g, key, "POST", address, body)
+	var created struct{ ID string }
+	must(t, json.Unmarshal(w.Body.Bytes(), &created))
+	if w.Code != http.StatusAccepted && w.Code != http.StatusCreated {
 		t.Fatal(w.Body)
 	}
-	return run.ID
+	return created.ID
 }
+
+// faultyRows are rows that make a request impossible, by the fault: $1 is the account and $2 its key.
+var faultyRows = map[string]struct{ account, sql string }{
+	"hundred_brands": {"brands", `
+		INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
+		SELECT $1, gen_random_uuid(), i, 'competitor', 'Brand ' || i, '{}', '{}', '{}', false, 'active'
+		FROM generate_series(1, 100) i WHERE $2::uuid IS NOT NULL`},
+	"hundred_schedules": {"schedules", insertSchedules + `
+		SELECT $1, gen_random_uuid(), 'Schedule ' || i, 'active', NULL, 'daily', 0, 'UTC', '{golden/all}', '{golden-q1}', 1,
+			'grounded', 'it-IT', 'IT', 'it', 1000, now() + interval '1 day', $2, now(), now() FROM generate_series(1, 100) i`},
+	"paused_by_an_operator": {"schedules", insertSchedules + `
+		VALUES ($1, gen_random_uuid(), 'Paused', 'paused', 'operator', 'daily', 0, 'UTC', '{golden/all}', '{golden-q1}', 1,
+			'grounded', 'it-IT', 'IT', 'it', 1000, NULL, $2, now(), now())`},
+	"ten_thousand_questions": {"questions", `
+		INSERT INTO own_questions (account_id, id, text, language, country, topic, tags, status)
+		SELECT $1, 'question/' || n, 'Question ' || n || '?', 'en', 'US', 'numbers', '{}', 'archived'
+		FROM generate_series(1, 10000) n WHERE $2::uuid IS NOT NULL`},
+}
+
+const insertSchedules = `
+	INSERT INTO schedules (account_id, id, name, status, paused_reason, cadence, at_minute, time_zone, model_ids, question_ids,
+		repetitions, measurement_type, locale, country, language, min_change, next_at, credential_id, created_at, updated_at)`
 
 // broken serves the fixture with something broken.
 func (f *fixture) broken(t *testing.T, fault string) *target {
 	t.Helper()
-	ctx := t.Context()
+	if rows, ok := faultyRows[fault]; ok {
+		f.exec(t, rows.sql, f.accounts["golden "+rows.account], f.credentials[rows.account])
+		return f.target(t)
+	}
 	switch fault {
 	case "database_away":
 		cmp.Or(f.serves, f.pool).Close()
 	case "table_missing": // an unexpected error
 		f.exec(t, `ALTER TABLE measurement_jobs RENAME TO elsewhere`)
 	case "duplicate_in_progress": // the transaction of a concurrent duplicate that does not end
-		tx, err := f.pool.Begin(ctx)
-		must(t, err)
-		t.Cleanup(func() { tx.Rollback(context.Background()) })
-		_, err = tx.Exec(ctx, `SET session_replication_role = replica`)
-		must(t, err)
-		_, err = tx.Exec(ctx, `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
+		tx := f.begin(t, `SET session_replication_role = replica`)
+		_, err := tx.Exec(t.Context(), `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
 			VALUES ($1, 'POST', '/v1/runs', 'duplicate', sha256(''), $2, '')`, f.accounts["golden"], store.NewID())
 		must(t, err)
-		f.serves, err = store.OpenAnother(ctx, f.serves, 8, "lock_timeout", 500*time.Millisecond)
+		f.serves, err = store.OpenAnother(t.Context(), f.serves, 8, "lock_timeout", 500*time.Millisecond)
 		must(t, err)
 		t.Cleanup(f.serves.Close)
-	case "hundred_brands":
-		f.exec(t, `INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
-			SELECT $1, gen_random_uuid(), i, 'competitor', 'Brand ' || i, '{}', '{}', '{}', false, 'active' FROM generate_series(1, 100) i`, f.accounts["golden brands"])
-	case "hundred_schedules":
-		f.exec(t, `
-			INSERT INTO schedules (account_id, id, name, status, cadence, at_minute, time_zone, model_ids, question_ids, repetitions, measurement_type,
-			  locale, country, language, min_change, next_at, credential_id, created_at, updated_at)
-			SELECT $1, gen_random_uuid(), 'Schedule ' || i, 'active', 'daily', 0, 'UTC', '{golden/all}', '{golden-q1}', 1, 'grounded', 'it-IT', 'IT', 'it',
-			  1000, now() + interval '1 day', $2, now(), now() FROM generate_series(1, 100) i`, f.accounts["golden schedules"], f.credentials["schedules"])
-	case "paused_by_an_operator":
-		f.exec(t, `
-			INSERT INTO schedules (account_id, id, name, status, paused_reason, cadence, at_minute, time_zone, model_ids, question_ids, repetitions,
-			  measurement_type, locale, country, language, min_change, credential_id, created_at, updated_at)
-			VALUES ($1, gen_random_uuid(), 'Paused', 'paused', 'operator', 'daily', 0, 'UTC', '{golden/all}', '{golden-q1}', 1, 'grounded', 'it-IT', 'IT', 'it',
-			  1000, $2, now(), now())`, f.accounts["golden schedules"], f.credentials["schedules"])
-	case "ten_thousand_questions":
-		f.exec(t, `
-			INSERT INTO own_questions (account_id, id, text, language, country, topic, tags, status)
-			SELECT $1, 'question/' || n, 'Question ' || n || '?', 'en', 'US', 'numbers', '{}', 'archived' FROM generate_series(1, 10000) n`,
-			f.accounts["golden questions"])
 	case "no_request_may_wait":
-		return serve(t, gateway.New(gateway.Config{
-			Limits: limits.New(limits.Config{Pool: f.pool, Timeout: time.Second, CatalogRevision: catalog.RevisionSQL}),
-			Log:    slog.New(slog.DiscardHandler), NewID: store.NewID, Timeout: time.Second, Metrics: gateway.NewMetrics(),
-		}), f.keys)
+		return serve(t, bare(gateway.Config{Timeout: time.Second, Limits: limits.New(limits.Config{Pool: f.pool, Timeout: time.Second,
+			CatalogRevision: catalog.RevisionSQL})}), f.keys)
 	default:
 		t.Fatalf("unknown fault %q", fault)
 	}

@@ -1,27 +1,38 @@
 package gateway_test
 
 import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
+
 	"aiv/gateway"
 	"aiv/store"
 )
+
+// bare returns a gateway that has only what the configuration names.
+func bare(cfg gateway.Config) *gateway.Gateway {
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.NewID, cfg.Metrics = store.NewID, gateway.NewMetrics()
+	return gateway.New(cfg)
+}
 
 // TestGuessingIsSlow: every 401 is delayed, so that a connection that tries keys gets at most ten responses a second.
 func TestGuessingIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const delay = 100 * time.Millisecond
-		g := gateway.New(gateway.Config{
-			Log: slog.New(slog.DiscardHandler), NewID: store.NewID, Delay: delay, Metrics: gateway.NewMetrics(),
-		})
+		g := bare(gateway.Config{Delay: delay})
 		for _, key := range []string{"", "x"} {
 			began := time.Now()
 			if w := ask(g, key, "GET", "/v1/me", ""); w.Code != http.StatusUnauthorized || time.Since(began) != delay {
@@ -35,9 +46,7 @@ func TestGuessingIsSlow(t *testing.T) {
 func TestPanicIsAnInternalError(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	g := gateway.New(gateway.Config{ // without Limits
-		Log: slog.New(slog.NewJSONHandler(&log, nil)), NewID: store.NewID, Metrics: gateway.NewMetrics(),
-	})
+	g := bare(gateway.Config{Log: slog.New(slog.NewJSONHandler(&log, nil))}) // without Limits
 	w := ask(g, "aiv_live_00000000000000000000000000000000000000000003GcTia", "GET", "/v1/me", "")
 	const want = `"code":"internal_error","detail":"The error was logged`
 	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), want) {
@@ -66,83 +75,6 @@ func (w *panickingWriter) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
-// TestQueryIsJudgedAfterTheScope: the faults of a query string are not reported before the route, the entitlement and
-// the scope have been checked.
-func TestQueryIsJudgedAfterTheScope(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	g := f.gateway(io.Discard)
-	for _, test := range []struct{ key, method, address, body, code string }{
-		{"reader", "GET", "/v1/alerts?x=%zz", "", "insufficient_scope"},
-		{"reader", "GET", "/v1/alerts?a=1;b", "", "insufficient_scope"},
-		{"reader", "GET", "/v1/alerts?" + strings.Repeat("a&", 40), "", "insufficient_scope"},
-		{"reader", "GET", "?path=/v1/alerts%3Flimit=1&limit=2", "", "insufficient_scope"},
-		{"reader", "POST", "?x=%zz", `{"path":"/v1/runs","method":"POST","body":{}}`, "insufficient_scope"},
-		{"reader", "POST", "", `{"path":"/v1/runs?x=%zz","method":"POST","body":{}}`, "insufficient_scope"},
-		{"no_access", "GET", "/v1/runs?x=%zz", "", "entitlement_required"},
-		{"full", "GET", "?path=/v1/nope%3Flimit=1&limit=1", "", "route_not_found"},
-		{"full", "POST", "?x=%zz", `{"path":"/v1/nope","method":"POST","body":{}}`, "route_not_found"},
-		{"full", "POST", "?x=%zz", `{"path":"/v1/runs","method":"POST","body":{}}`, "invalid_parameter"},
-		{"full", "POST", "", `{"path":"/v1/runs?x=%zz","method":"POST","body":{}}`, "invalid_parameter"},
-		{"full", "GET", "?x=%zz", "", "invalid_parameter"},
-	} {
-		w := ask(g, f.keys[test.key], test.method, test.address, test.body)
-		if !strings.Contains(w.Body.String(), `"code":"`+test.code+`"`) {
-			t.Errorf("%s %s %s: got %s, want %s", test.method, test.address, test.body, w.Body, test.code)
-		}
-	}
-}
-
-// TestEmptyBody: an empty body is no body, whether its length is announced or it is chunked.
-func TestEmptyBody(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	g := f.gateway(io.Discard)
-	webhook, cancel := "/v1/webhooks/"+store.NewID().Text("wh"), "/v1/runs/"+store.NewID().Text("run")+"/cancel"
-	inEnvelope := func(body string) string { return `{"path":"` + webhook + `","method":"DELETE","body":` + body + `}` }
-	const asJSON = `"detail":"Send the body as Content-Type: application/json, in UTF-8."`
-	for _, test := range []struct{ method, path, mediaType, body, want string }{
-		{"DELETE", webhook, "", "", `"code":"webhook_not_found"`},
-		{"DELETE", webhook, "application/json", "", `"code":"webhook_not_found"`},
-		{"DELETE", webhook, "application/json", "{}", `"code":"webhook_not_found"`},
-		{"DELETE", webhook, "application/json", `{"force":true}`, `"code":"invalid_request"`},
-		{"DELETE", webhook, "", "{}", asJSON},
-		{"POST", "", "application/json", inEnvelope(`{}`), `"code":"webhook_not_found"`},
-		{"POST", "", "application/json", inEnvelope(`{"force":true}`), `"code":"invalid_request"`},
-		{"POST", cancel, "", "", `"detail":"The request has no body. Send one as Content-Type: application/json;`},
-		{"POST", cancel, "", "{}", asJSON},
-		{"POST", cancel, "application/json", "", `"code":"invalid_json"`},
-		{"POST", cancel, "application/json", "{}", `"code":"run_not_found"`},
-	} {
-		announced := strings.NewReader(test.body)
-		for _, body := range []io.Reader{announced, io.MultiReader(strings.NewReader(test.body))} {
-			r := httptest.NewRequest(test.method, gateway.Base+test.path, body)
-			r.Header.Set("Authorization", "Bearer "+f.keys["full"])
-			if test.mediaType != "" {
-				r.Header.Set("Content-Type", test.mediaType)
-			}
-			w := httptest.NewRecorder()
-			if g.ServeHTTP(w, r); !strings.Contains(w.Body.String(), test.want) {
-				t.Errorf("%+v, announced: %t: got %d %s", test, body == announced, w.Code, w.Body)
-			}
-		}
-	}
-}
-
-// TestLinksHaveTheFormOfTheRequest: the link to the next page, also of a cached page of models, has the form of address
-// that the request has.
-func TestLinksHaveTheFormOfTheRequest(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	g := f.gateway(io.Discard)
-	for _, address := range []string{"/v1/catalog/models?limit=1", "?path=/v1/catalog/models&limit=1"} {
-		link := ask(g, f.keys["full"], "GET", address, "").Header().Get("Link")
-		if want := "<" + gateway.Base + address + "&cursor="; !strings.HasPrefix(link, want) {
-			t.Errorf("GET %s: got the link %s, want %s…", address, link, want)
-		}
-	}
-}
-
 // TestPagesDoNotShareMemory: the buffer of a page is used for others after the page has been sent, and no longer holds
 // a page that is cached.
 func TestPagesDoNotShareMemory(t *testing.T) {
@@ -167,4 +99,57 @@ func TestPagesDoNotShareMemory(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestFaultClock: the clock of a gateway is hours off, and its sessions use a time zone with daylight saving time.
+// Windows, the times of runs and their order follow the clock of the database.
+func TestFaultClock(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var err error
+	f.serves, err = store.OpenHot(t.Context(), f.url+"&TimeZone=America/St_Johns", 4)
+	must(t, err)
+	t.Cleanup(f.serves.Close)
+	now := func() (at time.Time) {
+		must(t, f.pool.QueryRow(t.Context(), `SELECT clock_timestamp()`).Scan(&at))
+		return at
+	}
+	var newestFirst []string
+	for _, off := range []time.Duration{6 * time.Hour, -6 * time.Hour, 0} {
+		f.newID = func() store.ID { // ids are the only values that a gateway makes from its clock
+			id := store.NewID()
+			ms := uint64(time.Now().Add(off).UnixMilli())
+			binary.BigEndian.PutUint32(id[:4], uint32(ms>>16))
+			binary.BigEndian.PutUint16(id[4:6], uint16(ms))
+			return id
+		}
+		g := f.gateway(io.Discard)
+		before := now()
+		newestFirst = append([]string{f.run(t, g, f.keys["full"])}, newestFirst...)
+		w := ask(g, f.keys["full"], "GET", "/v1/runs?limit=3", "")
+		after := now()
+
+		var list listPage[struct {
+			ID        string
+			CreatedAt time.Time `json:"created_at"`
+		}]
+		must(t, json.Unmarshal(w.Body.Bytes(), &list))
+		var got []string
+		for _, run := range list.Data[:len(newestFirst)] {
+			got = append(got, run.ID)
+		}
+		if diff := gocmp.Diff(newestFirst, got); diff != "" {
+			t.Errorf("%v off: runs, newest first (-want +got):\n%s", off, diff)
+		}
+		at := list.Data[0].CreatedAt
+		if at.Before(before) || at.After(after) || !strings.Contains(w.Body.String(), `Z"`) {
+			t.Errorf("%v off: the run was created at %v, and it was between %v and %v", off, at, before, after)
+		}
+		header := "X-RateLimit-Reset" // in this spelling
+		reset, err := strconv.ParseInt(w.Header()[header][0], 10, 64)
+		must(t, err)
+		if end := time.Unix(reset, 0); end.Before(before) || end.After(after.Add(time.Minute)) || reset%60 != 0 {
+			t.Errorf("%v off: the window ends at %v, and it is between %v and %v", off, end, before, after)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,8 +42,19 @@ func (a *answer) code() string {
 	return ""
 }
 
-// goldenExchanges are those of all golden files, in the order of the files.
-func goldenExchanges(t *testing.T) (all []filled) {
+var exchangesOnce = struct {
+	sync.Once
+	all []filled
+}{}
+
+// goldenExchanges are those of all golden files, in the order of the files, as they are after TestGolden.
+func goldenExchanges(t *testing.T) []filled {
+	t.Helper()
+	exchangesOnce.Do(func() { exchangesOnce.all = readExchanges(t) })
+	return exchangesOnce.all
+}
+
+func readExchanges(t *testing.T) (all []filled) {
 	t.Helper()
 	for _, file := range goldenFiles(t) {
 		text := readGolden(t, file)

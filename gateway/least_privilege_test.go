@@ -68,19 +68,21 @@ func TestLeastPrivilege(t *testing.T) {
 		t.Errorf("reading the migration status: %v, %v", err, status.Err())
 	}
 	for _, sql := range []string{
-		`ALTER TABLE plans ADD COLUMN x text`, `DROP TABLE plans`, `TRUNCATE idempotency_records`, `CREATE INDEX ON measurement_runs (id)`,
+		`ALTER TABLE plans ADD COLUMN x text`, `DROP TABLE plans`, `CREATE INDEX ON measurement_runs (id)`,
 		`ALTER TABLE measurement_runs DISABLE TRIGGER ALL`,
-		`SELECT FROM audit_log`, `INSERT INTO audit_log (actor, action, subject) VALUES ('', '', '')`,
-		`SELECT jobs FROM usage_records`, `UPDATE usage_records SET jobs = 1`, `DELETE FROM usage_records`,
-		`SELECT ordinal FROM measurement_jobs`, `UPDATE measurement_jobs SET ordinal = 1`,
-		`UPDATE measurement_runs SET status = 'canceled'`, `DELETE FROM measurement_runs`,
-		`UPDATE plans SET features = '{}'`, `UPDATE accounts SET plan_code = 'x'`, `INSERT INTO accounts (id, name, plan_code) VALUES (gen_random_uuid(), 'x', 'golden')`,
-		`UPDATE credentials SET revoked_at = NULL`, `UPDATE credentials SET rate_limit_per_minute = 1000000`, `DELETE FROM credentials`,
-		`TRUNCATE api_rate_limit_buckets`, `UPDATE idempotency_records SET answer = ''`,
+		`TRUNCATE idempotency_records`, `TRUNCATE api_rate_limit_buckets`, `TRUNCATE brands`,
+		`SELECT FROM audit_log`, `SELECT jobs FROM usage_records`, `SELECT ordinal FROM measurement_jobs`,
+		`INSERT INTO audit_log (actor, action, subject) VALUES ('', '', '')`,
+		`INSERT INTO accounts (id, name, plan_code) VALUES (gen_random_uuid(), 'x', 'golden')`,
+		`INSERT INTO schema_migrations SELECT * FROM schema_migrations`,
+		`UPDATE usage_records SET jobs = 1`, `UPDATE measurement_jobs SET ordinal = 1`, `UPDATE measurement_runs SET status = 'canceled'`,
+		`UPDATE plans SET features = '{}'`, `UPDATE accounts SET plan_code = 'x'`, `UPDATE credentials SET revoked_at = NULL`,
+		`UPDATE credentials SET rate_limit_per_minute = 1000000`, `UPDATE idempotency_records SET answer = ''`,
 		`UPDATE models SET status = 'active'`, `UPDATE provider_dependencies SET met = true`, `UPDATE catalog_revision SET revision = 1`,
-		`UPDATE identity_revision SET revision = 1`,
-		`DELETE FROM brands`, `TRUNCATE brands`, `DELETE FROM brand_revisions`, `DELETE FROM visibility_facts`, `UPDATE visibility_recounts SET revision = 1`,
-		`UPDATE alerts SET title = 'open'`, `UPDATE shared_secrets SET secret = ''`, `INSERT INTO schema_migrations SELECT * FROM schema_migrations`,
+		`UPDATE identity_revision SET revision = 1`, `UPDATE visibility_recounts SET revision = 1`, `UPDATE alerts SET title = 'open'`,
+		`UPDATE shared_secrets SET secret = ''`,
+		`DELETE FROM usage_records`, `DELETE FROM measurement_runs`, `DELETE FROM credentials`, `DELETE FROM brands`,
+		`DELETE FROM brand_revisions`, `DELETE FROM visibility_facts`,
 		`SET ROLE aiv`, `CREATE ROLE other`, `COPY plans TO PROGRAM 'true'`, `SELECT pg_read_file('/etc/passwd')`,
 	} {
 		if storetest.OnCitus() && strings.HasPrefix(sql, "UPDATE measurement_runs") {

@@ -95,7 +95,7 @@ func successOf(exchanges []filled, o operation) (e reference.Example, ok bool) {
 		}
 		a := g.answers[0]
 		e = reference.Example{File: g.file, Method: c.method, Address: c.path, Key: g.request.Header.Get("Idempotency-Key"), Status: a.status}
-		if c.query != nil {
+		if len(c.query) > 0 {
 			e.Address += "?" + strings.Join(c.query, "&")
 		}
 		for _, h := range a.headers {
@@ -121,18 +121,16 @@ type call struct {
 
 // routeCall returns the call that an exchange makes, or nil if its address or envelope is invalid.
 func (g *filled) routeCall() *call {
-	method := g.request.Method
-	if method == "HEAD" {
-		method = "GET"
-	}
-	rest, ok := strings.CutPrefix(g.request.URL.EscapedPath(), gateway.Base)
-	query := g.queryPairs()
-	switch {
-	case !ok:
+	c := &call{method: strings.Replace(g.request.Method, "HEAD", "GET", 1), query: g.queryPairs(), body: g.body}
+	path, ok := strings.CutPrefix(g.request.URL.EscapedPath(), gateway.Base)
+	if !ok || path == "" && c.method != "GET" && c.method != "POST" {
 		return nil
-	case rest != "":
-		return &call{method, rest, query, g.body}
-	case method == "POST":
+	}
+	if path != "" {
+		c.path = path
+		return c
+	}
+	if c.method == "POST" {
 		var envelope struct {
 			Path, Method string
 			Body         json.RawMessage
@@ -140,22 +138,21 @@ func (g *filled) routeCall() *call {
 		if json.Unmarshal(g.body, &envelope) != nil || envelope.Method == "GET" || envelope.Method == "HEAD" || envelope.Body == nil {
 			return nil
 		}
-		return &call{envelope.Method, envelope.Path, query, envelope.Body}
-	case method == "GET":
-		c := &call{method: method}
-		for _, pair := range query {
-			if name, v, _ := strings.Cut(pair, "="); name != "path" {
-				c.query = append(c.query, pair)
-			} else if path, err := url.QueryUnescape(v); err == nil {
-				path, inner, found := strings.Cut(path, "?")
-				if c.path = path; found {
-					c.query = append(c.query, strings.Split(inner, "&")...)
-				}
+		c.method, path, c.body = envelope.Method, envelope.Path, envelope.Body
+	} else {
+		c.query = slices.DeleteFunc(c.query, func(pair string) bool {
+			name, value, _ := strings.Cut(pair, "=")
+			if name == "path" {
+				path, _ = url.QueryUnescape(value)
 			}
-		}
-		return c
+			return name == "path"
+		})
 	}
-	return nil
+	path, inner, found := strings.Cut(path, "?")
+	if c.path = path; found {
+		c.query = append(c.query, strings.Split(inner, "&")...)
+	}
+	return c
 }
 
 // segments splits a path. The id of a question is one segment: the rest of the path, which may be escaped.

@@ -5,13 +5,19 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"aiv/gateway"
+	"aiv/insights/visibility"
 	"aiv/store"
 )
+
+// An outline describes a route, or a value, by its parts: "request.locale" is a "string". The name of an optional member
+// ends with "?".
+type outline map[string]string
 
 // TestOpenAPIRoutes compares the operations with the routes of the program: scopes, parameters, and the wire types of
 // bodies.
@@ -20,132 +26,182 @@ func TestOpenAPIRoutes(t *testing.T) {
 	if base := d["servers"].([]any)[0].(map[string]any)["url"]; base != gateway.Base {
 		t.Errorf("servers: %v, want %s", base, gateway.Base)
 	}
-	described := make(map[string]operation)
-	for _, o := range d.routes() {
-		described[o.name] = o
-	}
-	compared := map[string]reflect.Type{"Envelope": nil}
-	problem := map[string]any{"$ref": "#/components/schemas/Problem"}
-	d.compareWire(t, "Problem", reflect.TypeOf(gateway.Problem()), problem, compared)
+	want, got := map[string]outline{"problems": {}}, map[string]outline{"problems": {}}
+	used := map[string]bool{"Envelope": true}
+	want["problems"].addType("problem", reflect.TypeOf(gateway.Problem()))
+	got["problems"].addSchema("problem", d, map[string]any{"$ref": "#/components/schemas/Problem"}, used)
 	for _, r := range gateway.Routes() {
-		o, ok := described[r.Name]
-		if !ok {
-			t.Errorf("openapi.json has no operation %s", r.Name)
-			continue
+		o := outline{"scopes": strings.Join(r.Scopes, " ")}
+		for _, name := range r.Query {
+			o["query "+name] = "parameter"
 		}
-		delete(described, r.Name)
-		o.compareScopes(t, r)
-		o.compareParameters(t, r)
-		o.compareBodies(t, r, compared)
+		for _, name := range r.Header {
+			o["header "+name] = "parameter"
+		}
+		for _, m := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(r.Path, -1) {
+			o["path "+m[1]] = "parameter"
+		}
+		o.addType("request", reflect.TypeOf(r.Body))
+		o.addType("response", reflect.TypeOf(r.Response))
+		want[r.Name] = o
 	}
-	for name := range described {
-		t.Errorf("the program has no route %s", name)
+	for _, o := range d.routes() {
+		got[o.name] = o.outline(used)
+		for _, tag := range o.spec["tags"].([]any) {
+			named := func(t any) bool { return t.(map[string]any)["name"] == tag }
+			if !slices.ContainsFunc(d["tags"].([]any), named) {
+				t.Errorf("%s: the tag %s is not described, so the page does not show the route", o.name, tag)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("routes (-program +openapi.json):\n%s", diff)
 	}
 	for name, s := range d.at("#/components/schemas").(map[string]any) {
-		if _, ok := compared[name]; !ok && s.(map[string]any)["properties"] != nil {
+		if !used[name] && s.(map[string]any)["properties"] != nil {
 			t.Errorf("no route has the schema %s", name)
 		}
 	}
 }
 
-func (o *operation) compareScopes(t *testing.T, r gateway.Route) {
-	t.Helper()
-	scopes := []string{}
+// outline returns the outline of the operation, with its successes as the response. used receives the names of schemas.
+func (o *operation) outline(used map[string]bool) outline {
+	var scopes []string
 	described, _ := o.spec["x-scopes"].([]any)
 	for _, s := range described {
 		scopes = append(scopes, s.(string))
 	}
-	if diff := cmp.Diff(r.Scopes, scopes); diff != "" {
-		t.Errorf("%s: scopes (-program +openapi.json):\n%s", o.name, diff)
-	}
-	for _, tag := range o.spec["tags"].([]any) {
-		named := func(t any) bool { return t.(map[string]any)["name"] == tag }
-		if !slices.ContainsFunc(o.schemaDocument["tags"].([]any), named) {
-			t.Errorf("%s: the tag %s is not described, so the page does not show the route", o.name, tag)
-		}
-	}
-}
-
-func (o *operation) compareParameters(t *testing.T, r gateway.Route) {
-	t.Helper()
-	want := []string{}
-	for in, names := range map[string][]string{"query": r.Query, "header": r.Header} {
-		for _, name := range names {
-			want = append(want, in+" "+name)
-		}
-	}
-	for _, m := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(o.path, -1) {
-		want = append(want, "path "+m[1])
-	}
-	got := []string{}
+	all := outline{"scopes": strings.Join(scopes, " ")}
 	for _, p := range o.parameters() {
-		got = append(got, p["in"].(string)+" "+p["name"].(string))
+		all[p["in"].(string)+" "+p["name"].(string)] = "parameter"
 	}
-	slices.Sort(got)
-	slices.Sort(want)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: parameters (-program +openapi.json):\n%s", o.name, diff)
-	}
-}
-
-// compareBodies compares the schemas of the bodies of requests and successes with the wire types of the route.
-func (o *operation) compareBodies(t *testing.T, r gateway.Route, compared map[string]reflect.Type) {
-	t.Helper()
-	schemaOf := func(content any) any {
-		if content == nil {
-			return nil
-		}
-		return content.(map[string]any)["application/json"].(map[string]any)["schema"]
-	}
-	compare := func(which string, wire, schema any) {
-		t.Helper()
-		if (wire == nil) != (schema == nil) {
-			t.Errorf("%s: the wire type of the %s is %T, the schema %v", o.name, which, wire, schema)
-		} else if wire != nil {
-			o.compareWire(t, o.name, reflect.TypeOf(wire), schema, compared)
+	addBody := func(at string, body any) {
+		if content, ok := body.(map[string]any)["content"].(map[string]any); ok {
+			all.addSchema(at, o.schemaDocument, content["application/json"].(map[string]any)["schema"], used)
 		}
 	}
-	var request any
-	if body, ok := o.spec["requestBody"].(map[string]any); ok {
-		request = schemaOf(body["content"])
+	if body, ok := o.spec["requestBody"]; ok {
+		addBody("request", body)
 	}
-	compare("request", r.Body, request)
 	for status, response := range o.spec["responses"].(map[string]any) {
 		if status[0] == '2' {
-			compare("response", r.Response, schemaOf(o.resolve(response)["content"]))
+			addBody("response", o.resolve(response))
 		}
 	}
+	return all
+}
+
+// A nilSlice is null where the schema says so, so that the types of arrays are compared without null.
+const nilSlice = "array or null"
+
+// addType adds a wire type and its members.
+func (o outline) addType(at string, t reflect.Type) {
+	if t == nil {
+		return
+	}
+	o[at] = strings.Replace(jsonType(t), nilSlice, "array", 1)
+	for t.Kind() == reflect.Pointer || jsonType(t) == "array" {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		member, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous:
+		case options != "omitempty":
+			o.addType(at+"."+member, f.Type)
+		case f.Type.Kind() == reflect.Pointer: // left out, never null
+			o.addType(at+"."+member+"?", f.Type.Elem())
+		default:
+			o.addType(at+"."+member+"?", f.Type)
+		}
+	}
+}
+
+// addSchema adds a schema and the members of its objects.
+func (o outline) addSchema(at string, d schemaDocument, schema any, used map[string]bool) {
+	ref, _ := schema.(map[string]any)["$ref"].(string)
+	used[strings.TrimPrefix(ref, "#/components/schemas/")] = true
+	s := d.resolve(schema)
+	o[at] = strings.Replace(strings.Join(d.typesOf(schema), " or "), nilSlice, "array", 1)
+	o.addMembers(at, d, s, used)
+}
+
+// addMembers adds the members of an object, or of the objects in an array.
+func (o outline) addMembers(at string, d schemaDocument, s map[string]any, used map[string]bool) {
+	inner := s["items"]
+	if alternatives, ok := s["anyOf"].([]any); ok {
+		inner = alternatives[0] // the other is null
+	}
+	if inner != nil {
+		ref, _ := inner.(map[string]any)["$ref"].(string)
+		used[strings.TrimPrefix(ref, "#/components/schemas/")] = true
+		o.addMembers(at, d, d.resolve(inner), used)
+	}
+	required, _ := s["required"].([]any)
+	properties, _ := s["properties"].(map[string]any)
+	for name, p := range properties {
+		if !slices.Contains(required, any(name)) {
+			name += "?"
+		}
+		o.addSchema(at+"."+name, d, p, used)
+	}
+}
+
+// typesOf returns the JSON types that a schema allows, null last.
+func (d schemaDocument) typesOf(schema any) (types []string) {
+	s := d.resolve(schema)
+	alternatives, _ := s["anyOf"].([]any)
+	for _, a := range alternatives {
+		types = append(types, d.typesOf(a)...)
+	}
+	switch t := s["type"].(type) {
+	case string:
+		types = append(types, t)
+	case []any:
+		for _, v := range t {
+			types = append(types, v.(string))
+		}
+	}
+	return types
+}
+
+// jsonType returns the JSON type of a Go type.
+func jsonType(t reflect.Type) string {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return jsonType(t.Elem()) + " or null"
+	case t == reflect.TypeFor[json.RawMessage]():
+		return "object"
+	case t == reflect.TypeFor[visibility.Decimal]():
+		return "number"
+	}
+	return map[reflect.Kind]string{
+		reflect.String: "string", reflect.Int: "integer", reflect.Int64: "integer", reflect.Float64: "number",
+		reflect.Bool: "boolean", reflect.Slice: "array", reflect.Struct: "object",
+	}[t.Kind()]
 }
 
 // TestOpenAPIValues compares enumerations, patterns and bounds with those of the program.
 func TestOpenAPIValues(t *testing.T) {
 	d := openAPI(t)
-	got := make(map[string][]string)
+	for at, want := range gateway.Values() {
+		if diff := cmp.Diff(want, d.at(at)); diff != "" {
+			t.Errorf("%s (-program +openapi.json):\n%s", at, diff)
+		}
+	}
 	for name, s := range d.at("#/components/schemas").(map[string]any) {
-		values, _ := s.(map[string]any)["enum"].([]any)
-		if name == "ProblemCode" {
-			continue // TestProblemCodes compares it
-		}
-		for _, v := range values {
-			got[name] = append(got[name], v.(string))
+		at := "#/components/schemas/" + name + "/enum"
+		if s.(map[string]any)["enum"] != nil && gateway.Values()[at] == nil && name != "ProblemCode" { // TestProblemCodes
+			t.Errorf("the program has no values of %s", name)
 		}
 	}
-	if diff := cmp.Diff(gateway.Enumerations(), got); diff != "" {
-		t.Errorf("enumerations (-program +openapi.json):\n%s", diff)
-	}
-	for name, want := range gateway.Patterns() {
-		if got := d.at("#/components/schemas/" + name).(map[string]any)["pattern"]; got != want {
-			t.Errorf("%s: pattern %v, want %s", name, got, want)
-		}
-	}
-	for name, prefix := range map[string]string{"RunId": "run", "RecommendationId": "rec", "AlertId": "alert", "CredentialId": "cred", "WebhookId": "wh", "EventId": "evt", "RequestId": "req"} {
+	for name, prefix := range map[string]string{"RunId": "run", "RecommendationId": "rec", "AlertId": "alert",
+		"CredentialId": "cred", "WebhookId": "wh", "EventId": "evt", "RequestId": "req"} {
 		for _, f := range d.faults(d.at("#/components/schemas/"+name), store.NewID().Text(prefix), name) {
 			t.Error(f)
-		}
-	}
-	for at, want := range gateway.Bounds() {
-		if got := d.at(at); got != want {
-			t.Errorf("%s: %v, want %s", at, got, want)
 		}
 	}
 }
@@ -170,7 +226,7 @@ func (d schemaDocument) codes() (all []problemCode) {
 // TestProblemCodes compares the codes with the table of the program and with the golden files. The golden files show
 // the codes of run checks, which the gateway does not know.
 func TestProblemCodes(t *testing.T) {
-	described := make(map[string]problemCode)
+	described, shown := make(map[string]problemCode), make(map[string]bool)
 	for _, c := range openAPI(t).codes() {
 		described[c.code] = c
 	}
@@ -179,7 +235,6 @@ func TestProblemCodes(t *testing.T) {
 			t.Errorf("%s: status %d in openapi.json, %d in the program", code, described[code].status, status)
 		}
 	}
-	shown := make(map[string]bool)
 	for _, g := range goldenExchanges(t) {
 		for _, a := range g.answers {
 			code := a.code()
@@ -189,8 +244,9 @@ func TestProblemCodes(t *testing.T) {
 			shown[code] = true
 			var p struct{ Check string }
 			must(t, json.Unmarshal(a.body, &p))
-			if c := described[code]; c.status != a.status || p.Check != "" && c.check != p.Check {
-				t.Errorf("%s: %s with status %d and check %q; openapi.json has status %d and check %q", g.file, code, a.status, p.Check, c.status, c.check)
+			got := problemCode{code, a.status, p.Check}
+			if want := described[code]; got.status != want.status || p.Check != "" && got != want {
+				t.Errorf("%s: %+v; openapi.json has %+v", g.file, got, want)
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"os"
 	"regexp"
@@ -16,7 +15,6 @@ import (
 
 	"aiv/gateway"
 	"aiv/gateway/reference"
-	"aiv/store"
 )
 
 // TestOpenAPIAndGoldenFiles validates each exchange of the golden files: the document allows a request if the gateway
@@ -56,7 +54,7 @@ func TestOpenAPIAndGoldenFiles(t *testing.T) {
 		}
 		first := g.answers[0]
 		switch code := first.code(); {
-		case (first.status < 400 || slices.Contains([]int{403, 409, 422}, first.status)) && len(faults) > 0:
+		case (first.status < 400 || first.status == 409 || first.status == 422) && len(faults) > 0:
 			t.Errorf("%s was accepted (%d %s), but the document does not allow it: %s", where, first.status, code, strings.Join(faults, "; "))
 		case slices.Contains([]int{400, 415}, first.status) && len(faults) == 0 && !beyondSchemas(first) &&
 			(inner == nil || inner.method != "DELETE"): // OpenAPI gives the body of a DELETE no meaning
@@ -170,7 +168,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 	if *update {
 		return // the embedded examples are older than the file
 	}
-	g := gateway.New(gateway.Config{Log: slog.New(slog.DiscardHandler), NewID: store.NewID, Metrics: gateway.NewMetrics()})
+	g := bare(gateway.Config{})
 	if w := ask(g, "", "GET", "/openapi.json", ""); !bytes.Equal(w.Body.Bytes(), makeDocument(t)) {
 		t.Errorf("GET /openapi.json does not return the document made from %s and %s", openAPIFile, examplesFile)
 	}

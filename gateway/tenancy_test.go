@@ -1,12 +1,12 @@
 package gateway_test
 
 import (
-	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
-	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,42 +32,39 @@ func TestNoRouteShowsOtherAccounts(t *testing.T) {
 	myRun := f.run(t, g, mine)
 	aboutTheirs := strings.Replace(smallRun, "golden-q1", "ID", 1)
 	const noRun, noBrand, account = "run_01k00000000000000000000000", "brand_01k00000000000000000000000", "golden other"
-	var theirRun, theirBrand struct{ ID string }
-	made := ask(g, theirs, "POST", "/v1/runs", strings.Replace(aboutTheirs, "ID", "golden-q4", 1))
-	must(t, json.Unmarshal(made.Body.Bytes(), &theirRun))
-	made = ask(g, theirs, "POST", "/v1/brands", `{"kind":"own","name":"Kovalt","domains":["kovalt.example"]}`)
-	must(t, json.Unmarshal(made.Body.Bytes(), &theirBrand))
-	run := parseRun(t, theirRun.ID)
-	f.exec(t, `UPDATE alerts SET run_id = $2 WHERE account_id = $1`, f.accounts[account], run)
-	f.exec(t, `UPDATE recommendations SET run_id = $2 WHERE account_id = $1`, f.accounts[account], run)
+	theirRun := create(t, g, theirs, "/v1/runs", strings.Replace(aboutTheirs, "ID", "golden-q4", 1))
+	theirBrand := create(t, g, theirs, "/v1/brands", `{"kind":"own","name":"Kovalt","domains":["kovalt.example"]}`)
+	for _, table := range []string{"alerts", "recommendations"} {
+		f.exec(t, `UPDATE `+table+` SET run_id = $2 WHERE account_id = $1`, f.accounts[account], parseRun(t, theirRun))
+	}
 
 	for _, tt := range []struct{ method, address, body, theirs, unknown string }{ // in place of ID
-		{"GET", "/v1/runs/ID", "", theirRun.ID, noRun},
-		{"GET", "?path=/v1/runs/ID", "", theirRun.ID, noRun},
-		{"GET", "/v1/runs/ID/results", "", theirRun.ID, noRun},
-		{"POST", "/v1/runs/ID/cancel", "{}", theirRun.ID, noRun},
-		{"GET", "/v1/runs?id=ID", "", theirRun.ID, noRun},
+		{"GET", "/v1/runs/ID", "", theirRun, noRun},
+		{"GET", "?path=/v1/runs/ID", "", theirRun, noRun},
+		{"GET", "/v1/runs/ID/results", "", theirRun, noRun},
+		{"POST", "/v1/runs/ID/cancel", "{}", theirRun, noRun},
+		{"GET", "/v1/runs?id=ID", "", theirRun, noRun},
 		{"POST", "/v1/runs", aboutTheirs, "golden-q4", "golden-q0"},
-		{"GET", "/v1/alerts?run_id=ID", "", theirRun.ID, noRun},
+		{"GET", "/v1/alerts?run_id=ID", "", theirRun, noRun},
 		{"GET", "/v1/alerts?type=ID", "", "sentiment_shift", "citation_lost"},
-		{"GET", "/v1/recommendations?run_id=ID", "", theirRun.ID, noRun},
+		{"GET", "/v1/recommendations?run_id=ID", "", theirRun, noRun},
 		{"GET", "/v1/recommendations?type=ID", "", "join_thread", "none"},
 		{"GET", "/v1/recommendations?status=ID", "", "dismissed", "accepted"},
 		{"GET", "/v1/catalog/questions?topic=ID", "", "private", "none"},
-		{"GET", "/v1/brands/ID", "", theirBrand.ID, noBrand},
-		{"PATCH", "/v1/brands/ID", `{"name":"Ostrel"}`, theirBrand.ID, noBrand},
-		{"POST", "/v1/brands/preview", `{"kind":"own","name":"Ostrel","brand_id":"ID"}`, theirBrand.ID, noBrand},
-		{"POST", "/v1/brands/preview", `{"kind":"own","name":"Ostrel","run_id":"ID"}`, theirRun.ID, noRun},
+		{"GET", "/v1/brands/ID", "", theirBrand, noBrand},
+		{"PATCH", "/v1/brands/ID", `{"name":"Ostrel"}`, theirBrand, noBrand},
+		{"POST", "/v1/brands/preview", `{"kind":"own","name":"Ostrel","brand_id":"ID"}`, theirBrand, noBrand},
+		{"POST", "/v1/brands/preview", `{"kind":"own","name":"Ostrel","run_id":"ID"}`, theirRun, noRun},
 		{"POST", "/v1/brands/preview", `{"kind":"own","name":"Kovalt","domains":["ID.example"]}`, "kovalt", "halden"},
-		{"GET", "/v1/metrics?group_by=model&run_id=ID", "", theirRun.ID, noRun},
-		{"GET", "/v1/metrics?brand_id=ID", "", theirBrand.ID, noBrand},
-		{"GET", "/v1/metrics/compare?run_id=ID&baseline_run_id=" + myRun, "", theirRun.ID, noRun},
-		{"GET", "/v1/sources?level=url&run_id=ID", "", theirRun.ID, noRun},
-		{"GET", "/v1/sources?brand_id=ID", "", theirBrand.ID, noBrand},
-		{"GET", "/v1/runs/" + myRun + "/results?mentioned=true&brand_id=ID", "", theirBrand.ID, noBrand},
-		{"GET", "/v1/runs/" + myRun + "/results?cited=false&brand_id=ID", "", theirBrand.ID, noBrand},
+		{"GET", "/v1/metrics?group_by=model&run_id=ID", "", theirRun, noRun},
+		{"GET", "/v1/metrics?brand_id=ID", "", theirBrand, noBrand},
+		{"GET", "/v1/metrics/compare?run_id=ID&baseline_run_id=" + myRun, "", theirRun, noRun},
+		{"GET", "/v1/sources?level=url&run_id=ID", "", theirRun, noRun},
+		{"GET", "/v1/sources?brand_id=ID", "", theirBrand, noBrand},
+		{"GET", "/v1/runs/" + myRun + "/results?mentioned=true&brand_id=ID", "", theirBrand, noBrand},
+		{"GET", "/v1/runs/" + myRun + "/results?cited=false&brand_id=ID", "", theirBrand, noBrand},
 		{"POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
-			`"params":{"name":"get_run","arguments":{"run_id":"ID"}}}`, theirRun.ID, noRun},
+			`"params":{"name":"get_run","arguments":{"run_id":"ID"}}}`, theirRun, noRun},
 	} {
 		t.Run(tt.method+" "+tt.address, func(t *testing.T) {
 			var answers, queries [2]string
@@ -90,13 +87,10 @@ func TestNoRouteShowsOtherAccounts(t *testing.T) {
 		})
 	}
 	for _, list := range []string{"runs", "alerts", "recommendations", "catalog/questions", "brands"} {
-		address := "/v1/" + list
-		w := ask(g, mine, "GET", address+"?limit=200", "")
-		for _, hidden := range []string{
-			theirRun.ID, theirBrand.ID, "golden-q4", "Another account's", f.accounts[account].Text("acct"),
-		} {
+		w := ask(g, mine, "GET", "/v1/"+list+"?limit=200", "")
+		for _, hidden := range []string{theirRun, theirBrand, "golden-q4", "Another account's", f.accounts[account].Text("acct")} {
 			if strings.Contains(w.Body.String(), hidden) {
-				t.Errorf("GET %s shows %q", address, hidden)
+				t.Errorf("GET /v1/%s shows %q", list, hidden)
 			}
 		}
 	}
@@ -110,11 +104,7 @@ func strip(w *httptest.ResponseRecorder) string {
 	for _, name := range []string{"X-Request-Id", "RateLimit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "ETag"} {
 		delete(h, name)
 	}
-	var b bytes.Buffer
-	b.WriteString(http.StatusText(w.Code) + "\n")
-	h.Write(&b)
-	b.WriteString(changing.ReplaceAllString(w.Body.String(), "req"))
-	return b.String()
+	return fmt.Sprintln(w.Code, h, changing.ReplaceAllString(w.Body.String(), "req"))
 }
 
 // texts returns the statements seen since the last call, without their arguments.
@@ -142,17 +132,15 @@ func TestWalkWhileRowsAreAdded(t *testing.T) {
 				$4 FROM generate_series(1, $3::integer)`, account, f.credentials["pages"], n, created)
 	}
 	add(45)
-	rows, err := f.pool.Query(t.Context(), `SELECT id FROM measurement_runs WHERE account_id = $1`, account)
+	rows, err := f.pool.Query(t.Context(), `SELECT id FROM measurement_runs WHERE account_id = $1 ORDER BY id DESC`, account)
 	must(t, err)
 	before, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
 	must(t, err)
-
-	returned := make(map[string]int)
-	last := ""
-	for page := (listPage[struct {
-		ID        string
-		CreatedAt string `json:"created_at"`
-	}]{HasMore: true}); page.HasMore; {
+	var want, returned, got []string
+	for _, id := range before {
+		want = append(want, id.Text("run"))
+	}
+	for page := (listPage[struct{ ID string }]{HasMore: true}); page.HasMore; {
 		add(3)
 		address := "?path=/v1/runs&limit=4"
 		if page.NextCursor != "" {
@@ -161,17 +149,13 @@ func TestWalkWhileRowsAreAdded(t *testing.T) {
 		page.NextCursor = ""
 		must(t, json.Unmarshal(ask(g, f.keys["pages"], "GET", address, "").Body.Bytes(), &page))
 		for _, run := range page.Data {
-			key := run.CreatedAt + run.ID
-			if last != "" && key >= last {
-				t.Fatalf("%s after %s: not newest first", key, last)
+			if returned = append(returned, run.ID); slices.Contains(want, run.ID) {
+				got = append(got, run.ID)
 			}
-			last = key
-			returned[run.ID]++
 		}
 	}
-	for _, id := range before {
-		if n := returned[id.Text("run")]; n != 1 {
-			t.Errorf("run %s, which existed before, was returned %d times", id.Text("run"), n)
-		}
+	newestFirst := func(a, b string) int { return strings.Compare(b, a) }
+	if diff := cmp.Diff(want, got); diff != "" || !slices.IsSortedFunc(returned, newestFirst) {
+		t.Errorf("of %q, those that existed before (-want +got):\n%s", returned, diff)
 	}
 }

@@ -88,12 +88,8 @@ func TestProblemText(t *testing.T) {
 // TestArgumentsBecomeParameters: arguments become parameters in the order of the tool, with defaults, and without those that were
 // taken.
 func TestArgumentsBecomeParameters(t *testing.T) {
-	v, err := strictjson.Parse(`{"cursor":"c","status":["queued","failed"],"mentioned":true,"run_id":"r","answer_chars":5,"brand_id":null}`, limits)
-	if err != nil {
-		t.Fatal(err)
-	}
 	tool := find("list_results")
-	a := tool.read(&v)
+	a := tool.read(parse(t, `{"cursor":"c","status":["queued","failed"],"mentioned":true,"run_id":"r","answer_chars":5,"brand_id":null}`))
 	if id, chars := a.TakeText("run_id"), a.TakeInteger(tool, "answer_chars"); id != "r" || chars != 5 || len(a.Faults) > 0 {
 		t.Errorf("got %q, %d, %v", id, chars, a.Faults)
 	}
@@ -111,11 +107,8 @@ func TestArrayForAScalar(t *testing.T) {
 			if arg.Type == "array" {
 				scalar, at, value = arg.Items, at+"/0", `[[[1]]]`
 			}
-			v, err := strictjson.Parse(`{"`+arg.Name+`":`+value+`}`, limits)
-			if err != nil {
-				t.Fatal(err)
-			}
-			faults := slices.DeleteFunc(tool.read(&v).Faults, func(f problem.Fault) bool { return f.Detail == "is required" })
+			faults := tool.read(parse(t, `{"`+arg.Name+`":`+value+`}`)).Faults
+			faults = slices.DeleteFunc(faults, func(f problem.Fault) bool { return f.Detail == "is required" })
 			want := problem.Faults{{Pointer: at, Detail: "must be " + kinds[scalar.Type].name + ", not an array"}}
 			if diff := cmp.Diff(want, faults); diff != "" {
 				t.Errorf("%s %s %s: (-want +got)\n%s", tool.Name, arg.Name, value, diff)
@@ -124,43 +117,60 @@ func TestArrayForAScalar(t *testing.T) {
 	}
 }
 
+// respond returns the response to a message of a client that may use all tools.
+func respond(t *testing.T, body string, header http.Header) Response {
+	t.Helper()
+	return NewServer("v1").Respond(parse(t, body), &Client{Header: header, Offers: func(*Tool) bool { return true }})
+}
+
+func parse(t *testing.T, text string) *strictjson.Value {
+	t.Helper()
+	v, err := strictjson.Parse(text, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &v
+}
+
 // TestEmptyMethod: an empty method is a method that the server does not have.
 func TestEmptyMethod(t *testing.T) {
 	modern := `,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 	for _, c := range []struct {
-		body, header string
-		status       int
-		contains     string
+		body, version string
+		status        int
+		contains      string
 	}{
 		{`{"jsonrpc":"2.0","id":1,"method":""}`, "2025-11-25", http.StatusOK, `"code":-32601`},
 		{`{"jsonrpc":"2.0","id":1,"method":""` + modern, "2026-07-28", http.StatusNotFound, `"code":-32601`},
 		{`{"jsonrpc":"2.0","method":""}`, "2025-11-25", http.StatusAccepted, ""},
 	} {
-		v, err := strictjson.Parse(c.body, limits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h := http.Header{"Mcp-Protocol-Version": {c.header}, "Mcp-Method": {""}}
-		r := NewServer("v1").Respond(&v, &Client{Header: h})
+		r := respond(t, c.body, http.Header{"Mcp-Protocol-Version": {c.version}, "Mcp-Method": {""}})
 		if r.Status != c.status || !strings.Contains(string(r.Body), c.contains) || (len(r.Body) > 0) != (c.contains != "") {
 			t.Errorf("%s: status %d, %s", c.body, r.Status, r.Body)
 		}
 	}
 }
 
-// TestToolsHaveWhatClientsNeed: what clients need of each tool, and no more.
-func TestToolsHaveWhatClientsNeed(t *testing.T) {
-	for _, tool := range tools {
-		var listed map[string]json.RawMessage
-		if err := json.Unmarshal(tool.listed, &listed); err != nil {
-			t.Fatal(err)
-		}
+// TestToolsAreSmall: the list of tools and the instructions leave room in the context of an assistant, and a tool has
+// what clients need, and no more.
+func TestToolsAreSmall(t *testing.T) {
+	r := respond(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, nil)
+	var list struct {
+		Result struct{ Tools []map[string]json.RawMessage }
+	}
+	if err := json.Unmarshal(r.Body, &list); err != nil || len(r.Body) > 12_000 || len(list.Result.Tools) != len(tools) {
+		t.Errorf("the list has %d tools in %d bytes: %v", len(list.Result.Tools), len(r.Body), err)
+	}
+	if n := len(instructions); n == 0 || n >= 2000 {
+		t.Errorf("the instructions have %d bytes", n)
+	}
+	for i, listed := range list.Result.Tools {
 		if len(listed) != 5 {
-			t.Errorf("%s is listed as %s", tool.Name, tool.listed)
+			t.Errorf("%s is listed as %s", tools[i].Name, tools[i].listed)
 		}
-		for _, a := range tool.Arguments {
+		for _, a := range tools[i].Arguments {
 			if _, ok := kinds[a.Type]; !ok || a.Type == "array" && (a.Items == nil || a.Items.Type != "string") {
-				t.Errorf("%s: the argument %s has a type that is not supported", tool.Name, a.Name)
+				t.Errorf("%s: the argument %s has a type that is not supported", tools[i].Name, a.Name)
 			}
 		}
 	}

@@ -1,0 +1,222 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"aiv/auth"
+	"aiv/catalog"
+	"aiv/gateway/problem"
+	"aiv/gateway/request"
+	"aiv/limits"
+	"aiv/store"
+	"aiv/store/batch"
+	"aiv/store/strictjson"
+)
+
+// TestShareIsBounded: what is in use is bounded, for one account and for all, and can be taken again when it was
+// released.
+func TestShareIsBounded(t *testing.T) {
+	s := share{max: 4, maxOfOne: 2}
+	first, second, late := store.ID{1}, store.ID{2}, store.ID{3}
+	takes := func(account store.ID, n int, want bool) {
+		t.Helper()
+		if s.take(account, n) != want {
+			t.Errorf("account %d takes %d: got %t", account[0], n, !want)
+		}
+	}
+	for _, account := range []store.ID{first, second} {
+		takes(account, 2, true)
+		takes(account, 1, false)
+	}
+	takes(late, 1, false)
+	s.release(first, 2)
+	takes(late, 1, true)
+	takes(first, 1, true)
+	s.release(late, 1)
+	s.release(first, 1)
+	s.release(second, 2)
+	if s.taken != 0 || len(s.by) != 0 {
+		t.Errorf("%d of %d accounts remain after all were released", s.taken, len(s.by))
+	}
+}
+
+// TestLargestBody: the largest body is read, into memory that counts from when it is received, and a larger one is not,
+// whether or not its length is announced and its end is read with its last bytes.
+func TestLargestBody(t *testing.T) {
+	t.Parallel()
+	bodies := &New(Config{}).bodies
+	for _, size := range []int{maxBody, maxBody + 1} {
+		text := strings.Repeat(" ", size)
+		for _, length := range []int64{-1, int64(size)} {
+			for i, body := range []io.Reader{strings.NewReader(text), iotest.DataErrReader(strings.NewReader(text))} {
+				x := &exchange{bodies: bodies, admission: someAdmission}
+				received := 0
+				counted := onWrite(func(n int) {
+					if received += n; 2*bodies.taken < received { // Go may allocate more than was asked for
+						t.Fatalf("%d of %d bytes are received, %d count", received, size, bodies.taken)
+					}
+				})
+				got, err := x.readBody(&http.Request{ContentLength: length, Body: io.NopCloser(io.TeeReader(body, counted))})
+				bodies.release(x.credential().AccountID, x.held)
+				p, tooLarge := errors.AsType[*problem.Problem](err)
+				if size <= maxBody && (err != nil || string(got) != text || x.held < size) ||
+					size > maxBody && (!tooLarge || p.Code != problem.BodyTooLarge) {
+					t.Errorf("%d bytes, Content-Length %d, reader %d: got %d bytes, %v", size, length, i, len(got), err)
+				}
+			}
+		}
+	}
+}
+
+// someAdmission is that of a credential without a name.
+var someAdmission = &limits.Admission{Credential: &auth.Credential{}}
+
+// onWrite is called with the length of each write.
+type onWrite func(n int)
+
+func (f onWrite) Write(p []byte) (int, error) {
+	f(len(p))
+	return len(p), nil
+}
+
+// TestFaultsAreShort: the reported errors do not grow with the names in a body.
+func TestFaultsAreShort(t *testing.T) {
+	v, err := strictjson.Parse(`{"`+strings.Repeat("é", maxBody/4)+`": 1}`, jsonLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f problem.Faults
+	request.NewObject(&v, request.At("#"), &f)
+	if len(f) != 1 || len(f[0].Pointer)+len(f[0].Detail) > 300 {
+		t.Errorf("got %d faults: %.500s", len(f), fmt.Sprint(f))
+	}
+}
+
+// TestReadsThatWaitAreBounded: an account cannot take all places in the queue. A read leaves it when it is served, when
+// its request has ended, and when it has waited for too long.
+func TestReadsThatWaitAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newReadQueue(1, 12) // 3 for an account
+		release, err := q.acquire(t.Context(), store.ID{1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends := make(chan error, 5)
+		wait := func(ctx context.Context, account byte) {
+			go func() {
+				release, err := q.acquire(ctx, store.ID{account})
+				if err == nil {
+					release()
+				}
+				ends <- err
+			}()
+			synctest.Wait()
+		}
+		ended := func(what string, reads int, want error) {
+			t.Helper()
+			synctest.Wait()
+			if len(ends) != reads {
+				t.Fatalf("%s: %d reads have ended, want %d", what, len(ends), reads)
+			}
+			for range reads {
+				if err := <-ends; err != want {
+					t.Errorf("%s: got %v, want %v", what, err, want)
+				}
+			}
+		}
+		leaving, leave := context.WithCancel(t.Context())
+		wait(leaving, 1)
+		for range 3 {
+			wait(t.Context(), 1)
+		}
+		ended("the fourth read of an account that waits", 1, batch.ErrOverloaded)
+		wait(t.Context(), 2)
+		leave()
+		ended("the request has ended", 1, batch.ErrOverloaded)
+		release()
+		ended("reads of two accounts", 3, nil)
+
+		release, err = q.acquire(t.Context(), store.ID{1})
+		wait(t.Context(), 1)
+		time.Sleep(maxReadWait)
+		ended("too long", 1, batch.ErrOverloaded)
+		if release(); err != nil || q.waiting.taken != 0 {
+			t.Errorf("afterwards a read gets %v, and %d wait", err, q.waiting.taken)
+		}
+	})
+}
+
+// TestModelPagesAreCached: a page is kept for its snapshot and its parameters, and the size of all pages is bounded.
+func TestModelPagesAreCached(t *testing.T) {
+	var c modelPages
+	first, second := &catalog.Snapshot{Revision: 1}, &catalog.Snapshot{Revision: 2}
+	key, one := modelPageKey{params: "limit=1"}, &modelPage{page: page{body: []byte("{}")}}
+	finds := func(s *catalog.Snapshot, key modelPageKey, want *modelPage) {
+		t.Helper()
+		if got := c.get(s, key); got != want {
+			t.Errorf("revision %d, %+v: got %v, want %v", s.Revision, key, got, want)
+		}
+	}
+	c.add(first, key, one)
+	finds(first, key, one)
+	finds(first, modelPageKey{params: "limit=1", plain: true}, nil)
+	finds(second, key, nil)
+	c.add(second, key, one)
+	finds(first, key, nil)
+	large := &modelPage{page: page{body: make([]byte, maxModelPages/8)}}
+	for i := range 100 {
+		c.add(second, modelPageKey{params: strconv.Itoa(i)}, large)
+		if c.size > maxModelPages || len(c.pages) > 8 {
+			t.Fatalf("%d pages of %d bytes are kept", len(c.pages), c.size)
+		}
+	}
+}
+
+// TestLargePages: a page ends early rather than become too large to be sent, and the next one follows its last row.
+func TestLargePages(t *testing.T) {
+	g := New(Config{CursorSecret: []byte("secret")})
+	l := &list[struct{}, store.ID]{
+		append:  func(b []byte, _ *store.ID) []byte { return append(b, `"`+strings.Repeat("x", 1<<20)+`"`...) },
+		sortKey: func(id *store.ID) store.Position { return store.Position{ID: *id} },
+	}
+	rows := make([]store.ID, 12)
+	for i := range rows {
+		rows[i] = store.NewID()
+	}
+	x := &exchange{route: &route{method: "GET"}, admission: someAdmission}
+	for _, test := range []struct{ rows, want int }{{12, 8}, {8, 8}, {3, 3}} {
+		p, err := l.page(g, x, rows[:test.rows], false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body struct {
+			Data       []string
+			HasMore    bool    `json:"has_more"`
+			NextCursor *string `json:"next_cursor"`
+		}
+		if err := json.Unmarshal(p.body, &body); err != nil {
+			t.Fatal(err)
+		}
+		more := test.want < test.rows
+		if len(body.Data) != test.want || body.HasMore != more || more != (body.NextCursor != nil) || more != (p.link != "") {
+			t.Errorf("of %d rows the page has %d, has_more %v; want %d, %v", test.rows, len(body.Data), body.HasMore, test.want, more)
+		}
+		if body.NextCursor == nil {
+			continue
+		}
+		if after, ok := g.open(x.bound(), *body.NextCursor, false); !ok || after.ID != rows[test.want-1] {
+			t.Errorf("the next page of %d rows begins after %v, want %v", test.rows, after.ID, rows[test.want-1])
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/catalog"
+	"aiv/gateway"
+	"aiv/limits"
+	"aiv/store"
+	"aiv/store/storetest"
+)
+
+// TestFullAccount: an account that has as much memory for bodies, as many runs being created or as many pages being
+// sent as it may have is rejected; others are served.
+func TestFullAccount(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	g := f.gateway(io.Discard)
+	for bound, method := range map[string]string{"bodies": "POST", "writes": "POST", "pages": "GET"} {
+		release := g.Fill(bound, f.accounts["golden"])
+		for key, rejected := range map[string]bool{"full": true, "other": false} {
+			body := map[string]string{"POST": smallRun}[method]
+			if w := ask(g, f.keys[key], method, "/v1/runs", body); (w.Code == http.StatusServiceUnavailable) != rejected {
+				t.Errorf("%s with key %s, full of %s: got %d", method, key, bound, w.Code)
+			}
+		}
+		release()
+	}
+}
+
+// readBy has the gateway read by another pool.
+func (f *fixture) readBy(t *testing.T, conns int32, setting string, value time.Duration) {
+	t.Helper()
+	var err error
+	f.reads, err = store.OpenAnother(t.Context(), f.pool, conns, setting, value)
+	must(t, err)
+	t.Cleanup(f.reads.Close)
+}
+
+// TestSlowReceiversHoldNoReader: clients that do not take their responses do not keep others from the reads of the
+// database.
+func TestSlowReceiversHoldNoReader(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.readBy(t, 2, "statement_timeout", 2*time.Second)
+	g := f.gateway(io.Discard)
+	run := "/v1/runs/" + f.run(t, g, f.keys["full"])
+	for _, address := range []string{"/v1/runs", run, "/v1/usage", run + "/results", "/v1/webhooks"} {
+		begun, release := make(chan struct{}), make(chan struct{})
+		var ended sync.WaitGroup
+		const slow = 3
+		for range slow {
+			ended.Go(func() {
+				r := httptest.NewRequestWithContext(t.Context(), "GET", gateway.Base+address, nil)
+				r.Header.Set("Authorization", "Bearer "+f.keys["full"])
+				g.ServeHTTP(&slowWriter{httptest.NewRecorder(), begun, release}, r)
+			})
+		}
+		for range slow {
+			<-begun
+		}
+		if code := ask(g, f.keys["other"], "GET", "/v1/runs", "").Code; code != http.StatusOK {
+			t.Errorf("%s: got %d while %d responses are not taken", address, code, slow)
+		}
+		close(release)
+		ended.Wait()
+	}
+}
+
+// slowWriter is a response whose client reads only when it is released.
+type slowWriter struct {
+	*httptest.ResponseRecorder
+	begun   chan<- struct{}
+	release <-chan struct{}
+}
+
+func (w *slowWriter) Write(p []byte) (int, error) {
+	w.begun <- struct{}{}
+	<-w.release
+	return w.ResponseRecorder.Write(p)
+}
+
+// begin executes a statement in a transaction that ends with the test, or before.
+func (f *fixture) begin(t *testing.T, sql string, args ...any) pgx.Tx {
+	t.Helper()
+	tx, err := f.pool.Begin(t.Context())
+	must(t, err)
+	t.Cleanup(func() { tx.Rollback(context.Background()) })
+	_, err = tx.Exec(t.Context(), sql, args...)
+	must(t, err)
+	return tx
+}
+
+// TestSlowReadIsUnavailable: a read that takes too long is answered with 503, and the next one is served.
+func TestSlowReadIsUnavailable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.readBy(t, 4, "lock_timeout", 100*time.Millisecond)
+	g := f.gateway(io.Discard)
+	lock := f.begin(t, "LOCK TABLE measurement_runs, alerts IN ACCESS EXCLUSIVE MODE")
+	runs := fmt.Sprintf("run_id=%s&baseline_run_id=%s", store.NewID().Text("run"), store.NewID().Text("run"))
+	for _, want := range []int{http.StatusServiceUnavailable, http.StatusOK} {
+		for _, address := range []string{"/v1/alerts", "/v1/metrics", "/v1/metrics/compare?" + runs, "/v1/sources"} {
+			w := ask(g, f.keys["full"], "GET", address, "")
+			unavailable := want == http.StatusServiceUnavailable
+			if retry := w.Header()["Retry-After"]; w.Code != want || (retry != nil) != unavailable {
+				t.Errorf("GET %s: got %d, Retry-After %q, want %d: %s", address, w.Code, retry, want, w.Body)
+			}
+			if vary := w.Header()["Vary"]; unavailable && vary != nil {
+				t.Errorf("GET %s: a problem has Vary: %s", address, vary)
+			}
+		}
+		lock.Rollback(t.Context()) // fails after the first time
+	}
+}
+
+// TestSlowReadsStopNothingElse: reads of different pages wait for a lock, more of them than there are connections.
+// Requests that are only counted, and runs, are served while they wait.
+func TestSlowReadsStopNothingElse(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const conns = 4
+	var err error
+	f.reads, err = store.Open(t.Context(), f.url+"&lock_timeout=0&statement_timeout=10min", conns)
+	must(t, err)
+	t.Cleanup(f.reads.Close)
+	g := f.gateway(io.Discard)
+	lock := f.begin(t, "LOCK TABLE alerts IN ACCESS EXCLUSIVE MODE")
+	var waiting sync.WaitGroup
+	for i := range 4 * conns {
+		waiting.Go(func() {
+			code := ask(g, f.keys["full"], "GET", fmt.Sprintf("/v1/alerts?limit=%d", i+1), "").Code
+			if code != http.StatusOK && code != http.StatusServiceUnavailable { // after too long in the queue
+				t.Errorf("a read behind the lock: got %d", code)
+			}
+		})
+	}
+	storetest.Eventually(t, "each connection for reads waits for the lock", func() bool {
+		return count(t, f.pool, `SELECT count(*) FROM pg_locks WHERE relation = 'alerts'::regclass AND NOT granted`) == conns
+	})
+	for range 10 {
+		if code := ask(g, f.keys["full"], "GET", "/v1/me", "").Code; code != http.StatusOK {
+			t.Errorf("a request that is only counted: got %d", code)
+		}
+		f.run(t, g, f.keys["full"])
+	}
+	must(t, lock.Rollback(t.Context()))
+	waiting.Wait()
+	if code := ask(g, f.keys["full"], "GET", "/v1/alerts", "").Code; code != http.StatusOK {
+		t.Errorf("a read after the lock: got %d", code)
+	}
+}
+
+func count(t *testing.T, pool *pgxpool.Pool, sql string) (n int) {
+	t.Helper()
+	must(t, pool.QueryRow(t.Context(), sql).Scan(&n))
+	return n
+}
+
+// TestFaultShedding: the database does not answer, and more requests arrive than may wait for it. The excess is refused
+// at once with Retry-After; waiting requests are served when the database answers.
+func TestFaultShedding(t *testing.T) {
+	t.Parallel()
+	const waiting, requests = 20, 100
+	f := newFixture(t)
+	g := bare(gateway.Config{Timeout: 10 * time.Second, Limits: limits.New(limits.Config{Pool: f.pool,
+		Timeout: 10 * time.Second, MaxWaiting: waiting, CatalogRevision: catalog.RevisionSQL})})
+	ask(g, f.keys["full"], "GET", "?path=/v1/me", "")
+	lock := f.begin(t, `SELECT FROM api_rate_limit_buckets WHERE account_id = $1 AND credential_id = $2 FOR UPDATE`,
+		f.accounts["golden"], f.credentials["full"])
+
+	var served, shed atomic.Int32
+	var wg sync.WaitGroup
+	ended := make(chan struct{}, requests)
+	for range requests {
+		wg.Go(func() {
+			w := ask(g, f.keys["full"], "GET", "?path=/v1/me", "")
+			ended <- struct{}{}
+			switch body := w.Body.String(); {
+			case w.Code == 200:
+				served.Add(1)
+			case w.Code == 503 && strings.Contains(body, `"code":"overloaded"`) && w.Header().Get("Retry-After") != "":
+				shed.Add(1)
+			case w.Code == 503 && strings.Contains(body, `"code":"unavailable"`) && storetest.OnCitus(): // it gives up on locks sooner
+			default:
+				t.Errorf("got %d %s", w.Code, body)
+			}
+		})
+	}
+	for range requests / 2 { // while nothing is served: these are refused at once
+		<-ended
+	}
+	must(t, lock.Rollback(t.Context()))
+	wg.Wait()
+	if shed.Load() < requests/2 || served.Load() == 0 || served.Load() > waiting+requests/4 {
+		t.Errorf("%d requests were served and %d refused", served.Load(), shed.Load())
+	}
+}

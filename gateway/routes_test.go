@@ -1,0 +1,110 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aiv/checks"
+	"aiv/gateway"
+	"aiv/gateway/problem"
+)
+
+// TestEveryCheckIsShown: each check has a golden file in which it rejects a run.
+func TestEveryCheckIsShown(t *testing.T) {
+	for _, c := range checks.Standard() {
+		file := "runs.create/rejected_" + c.Name + ".txt"
+		if !strings.Contains(readGolden(t, file), `"check":"`+c.Name+`"`) {
+			t.Errorf("%s shows no refusal by %s", file, c.Name)
+		}
+	}
+}
+
+// TestReadmeRoutes checks that the program has each route in the table of README.md, with these scopes. openapi.json,
+// not the README, lists all routes.
+func TestReadmeRoutes(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	must(t, err)
+	_, table, _ := strings.Cut(string(readme), "\n| route | scope |\n|---|---|\n")
+	table, _, found := strings.Cut(table, "\n\n")
+	if !found {
+		t.Fatal("README.md has no table of routes and scopes")
+	}
+	routes := gateway.Routes()
+	code := regexp.MustCompile("`([^`]+)`")
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		scopes := []string{}
+		for _, m := range code.FindAllStringSubmatch(cells[2], -1) {
+			scopes = append(scopes, m[1])
+		}
+		for _, m := range code.FindAllStringSubmatch(cells[1], -1) {
+			i := slices.IndexFunc(routes, func(r gateway.Route) bool { return r.Name == m[1] })
+			if i < 0 || !slices.Equal(routes[i].Scopes, scopes) {
+				t.Errorf("README.md lists %s with the scopes %q, unlike the program", m[1], scopes)
+			}
+		}
+	}
+}
+
+// TestBodies checks that handlers read the members of the wire types of their bodies: they report required members that
+// are missing, and only other members as unknown.
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	g := f.gateway(io.Discard)
+	faults := func(r gateway.Route, body any) (pointers []string) {
+		text, err := json.Marshal(body)
+		must(t, err)
+		w := ask(g, f.keys["full"], r.Method, strings.Replace(r.Path, "{id}", "0", 1), string(text))
+		var document struct{ Errors problem.Faults }
+		must(t, json.Unmarshal(w.Body.Bytes(), &document))
+		for _, fault := range document.Errors {
+			pointers = append(pointers, fault.Pointer+" "+fault.Detail)
+		}
+		slices.Sort(pointers)
+		return pointers
+	}
+	for _, r := range gateway.Routes() {
+		if r.Body == nil {
+			continue
+		}
+		nulls, want := make(map[string]any), []string{"#/no_member unknown member"}
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(r.Body)) {
+			member, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+			nulls[member] = nil
+			if options == "" {
+				want = append(want, "#/"+member+" is required")
+			}
+		}
+		slices.Sort(want)
+		if diff := cmp.Diff(want, faults(r, map[string]any{"no_member": 1})); diff != "" {
+			t.Errorf("%s: faults of a body without members (-wire type +handler):\n%s", r.Name, diff)
+		}
+		for _, fault := range faults(r, nulls) {
+			if strings.HasSuffix(fault, "unknown member") {
+				t.Errorf("%s: %s", r.Name, fault)
+			}
+		}
+	}
+}
+
+// TestSetupMakesTheKeys: setup.sh makes the keys that the golden files are tested with here.
+func TestSetupMakesTheKeys(t *testing.T) {
+	got := []string{"rotated_new"}
+	for _, m := range regexp.MustCompile(`(?m)^key (\w+) `).FindAllStringSubmatch(readGolden(t, "setup.sh"), -1) {
+		got = append(got, m[1])
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(newFixture(t).keys)), got); diff != "" {
+		t.Errorf("keys (-fixture +setup.sh):\n%s", diff)
+	}
+}
