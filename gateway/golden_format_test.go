@@ -3,9 +3,11 @@ package gateway_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -49,56 +51,47 @@ type exchange struct {
 	responses string
 }
 
+var (
+	requestMark = regexp.MustCompile(`(?m)^-- request(?: x(\d+))? --\n`)
+	faultLine   = regexp.MustCompile(`(?m)^fault: (\w+)$`)
+	minuteLine  = regexp.MustCompile(`(?m)^minute: one$`)
+
+	// toWorkers matches the first line of a request that is sent to the worker interface.
+	toWorkers = regexp.MustCompile(`(?m)^[A-Z]+ /worker/`)
+)
+
 func parseStory(t *testing.T, text string) story {
 	t.Helper()
-	head, rest, ok := strings.Cut(text, "-- request")
-	if !ok {
+	marks, sections := requestMark.FindAllStringSubmatch(text, -1), requestMark.Split(text, -1)
+	if marks == nil {
 		t.Fatal("no request section")
 	}
-	var s story
-	s.about = head
-	if m := regexp.MustCompile(`(?m)^fault: (\w+)$`).FindStringSubmatch(head); m != nil {
+	s := story{about: sections[0], oneMinute: minuteLine.MatchString(sections[0])}
+	if m := faultLine.FindStringSubmatch(s.about); m != nil {
 		s.fault = m[1]
 	}
-	s.oneMinute = regexp.MustCompile(`(?m)^minute: one$`).MatchString(head)
-	for section := range strings.SplitSeq(rest, "-- request") {
-		mark, section, ok := strings.Cut(section, "--\n")
-		if !ok {
-			t.Fatalf("a request section without a body: %q", section)
+	for i, mark := range marks {
+		e := exchange{request: sections[i+1], times: 1}
+		if mark[1] != "" {
+			e.times, _ = strconv.Atoi(mark[1])
 		}
-		e := exchange{times: 1}
-		if n, ok := strings.CutPrefix(strings.TrimSpace(mark), "x"); ok {
-			e.times, _ = strconv.Atoi(n)
-		}
-		e.request = section
-		if i := strings.Index(section, "-- response"); i >= 0 {
-			e.request, e.responses = section[:i], section[i:]
+		if i := strings.Index(e.request, "-- response"); i >= 0 {
+			e.request, e.responses = e.request[:i], e.request[i:]
 		}
 		s.exchanges = append(s.exchanges, e)
 	}
 	return s
 }
 
-// usesWorkers reports whether a request of the story is sent to the worker interface.
-func (s *story) usesWorkers() bool {
-	return slices.ContainsFunc(s.exchanges, func(e exchange) bool { return toWorkers(e.request) })
-}
-
-// toWorkers reports whether a request is sent to the worker interface.
-func toWorkers(request string) bool {
-	_, path, _ := strings.Cut(request, " ")
-	return strings.HasPrefix(path, "/worker/")
-}
-
 func (s *story) String() string {
 	var b strings.Builder
 	b.WriteString(s.about)
 	for _, e := range s.exchanges {
-		b.WriteString("-- request ")
+		times := ""
 		if e.times > 1 {
-			fmt.Fprintf(&b, "x%d ", e.times)
+			times = fmt.Sprintf("x%d ", e.times)
 		}
-		b.WriteString("--\n" + e.request + e.responses)
+		b.WriteString("-- request " + times + "--\n" + e.request + e.responses)
 	}
 	return b.String()
 }
@@ -121,47 +114,35 @@ func (n *names) wire(t testing.TB, text string, keys map[string]string) []byte {
 			return p // JSON may look like one
 		}
 		switch kind {
-		case "key":
-			if keys[arg] == "" {
-				t.Fatalf("there is no key %q", arg)
+		case "key", "worker":
+			key := keys[strings.TrimPrefix(kind+":"+arg, "key:")]
+			if key == "" {
+				t.Fatalf("there is no %s %q", kind, arg)
 			}
-			return keys[arg]
-		case "worker":
-			if keys[kind+":"+arg] == "" {
-				t.Fatalf("there is no worker %q", arg)
-			}
-			return keys[kind+":"+arg]
+			return key
 		case "fresh":
-			if n.fresh[arg] == "" {
-				n.fresh[arg] = rand.Text()
-			}
+			n.fresh[arg] = cmp.Or(n.fresh[arg], rand.Text())
 			return n.fresh[arg]
 		case "repeat":
 			what, times, _ := strings.Cut(arg, ":")
 			count, err := strconv.Atoi(times)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return strings.Repeat(what, count)
 		}
 		b, err := strconv.ParseUint(arg, 16, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string([]byte{byte(b)})
 	})
 	head, body, hasBody := strings.Cut(text, "\n\n")
-	lines := strings.Split(head, "\n")
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s HTTP/1.1\r\nHost: golden.test\r\nConnection: close\r\n", lines[0])
-	for _, l := range lines[1:] {
-		b.WriteString(l + "\r\n")
+	first, headers, hasHeaders := strings.Cut(head, "\n")
+	lines := []string{first + " HTTP/1.1", "Host: golden.test", "Connection: close"}
+	if hasHeaders {
+		lines = append(lines, strings.Split(headers, "\n")...)
 	}
 	if hasBody && !ownLength.MatchString(head) {
-		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(body))
+		lines = append(lines, fmt.Sprint("Content-Length: ", len(body)))
 	}
-	b.WriteString("\r\n" + body)
-	return b.Bytes()
+	return []byte(strings.Join(lines, "\r\n") + "\r\n\r\n" + body)
 }
 
 // names replaces values made by the server by names, numbered by first appearance, so that responses can be compared
@@ -174,13 +155,14 @@ type names struct {
 }
 
 func newNames() *names {
-	return &names{make(map[string]string), make(map[string]string), make(map[string]int), make(map[string]string)}
+	return &names{map[string]string{}, map[string]string{}, map[string]int{}, map[string]string{}}
 }
 
 var (
 	typeIDs = regexp.MustCompile(`\b(req|run|cred|acct|rec|alert|wh|evt|brand|sched|q)_[0-9a-hjkmnp-tv-z]{26}\b`)
-	idNames = map[string]string{"req": "request", "run": "run", "cred": "credential", "acct": "account", "rec": "recommendation", "alert": "alert", "wh": "webhook", "evt": "event", "brand": "brand", "q": "question", "sched": "schedule"}
-	times   = regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z`)
+	idNames = map[string]string{"req": "request", "run": "run", "cred": "credential", "acct": "account", "rec": "recommendation",
+		"alert": "alert", "wh": "webhook", "evt": "event", "brand": "brand", "q": "question", "sched": "schedule"}
+	times = regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z`)
 	// The group of a pattern is a value of the class.
 	classes = []struct {
 		class   string
@@ -244,18 +226,9 @@ func (n *names) format(responses []string) string {
 		r = regexp.MustCompile(`\breq_[0-9a-z]{26}\b`).ReplaceAllString(r, "{each}")
 		count[n.rename(r)]++
 	}
-	var kinds []string
-	for r := range count {
-		kinds = append(kinds, r)
-	}
-	slices.SortFunc(kinds, func(a, b string) int {
-		if count[a] != count[b] {
-			return count[a] - count[b]
-		}
-		return strings.Compare(a, b)
-	})
+	rarestFirst := func(a, b string) int { return cmp.Or(count[a]-count[b], strings.Compare(a, b)) }
 	var b strings.Builder
-	for _, r := range kinds {
+	for _, r := range slices.SortedFunc(maps.Keys(count), rarestFirst) {
 		fmt.Fprintf(&b, "-- response x%d --\n%s", count[r], r)
 	}
 	return b.String()

@@ -72,7 +72,7 @@ func TestGolden(t *testing.T) {
 	for _, file := range goldenFiles(t) {
 		text := readGolden(t, file)
 		s := parseStory(t, text)
-		if address.dialWorkers == nil && s.usesWorkers() {
+		if address.dialWorkers == nil && toWorkers.MatchString(text) {
 			leftOut++
 			continue
 		}
@@ -87,9 +87,7 @@ func TestGolden(t *testing.T) {
 			}
 			got := at.play(t, s)
 			if *update {
-				if err := os.WriteFile(filepath.Join(goldenRoot, file), []byte(got.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(filepath.Join(goldenRoot, file), []byte(got.String()), 0o644))
 				return
 			}
 			if diff := cmp.Diff(strings.Split(text, "\n"), strings.Split(got.String(), "\n")); diff != "" {
@@ -110,9 +108,7 @@ func goldenFiles(t *testing.T) (files []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(files) == 0 {
 		t.Fatal("no golden files")
 	}
@@ -136,11 +132,10 @@ func remote(t *testing.T, base string) *target {
 	at := &target{keys: make(map[string]string), dial: dialer(u), deployed: true}
 	for _, pair := range os.Environ() {
 		name, key, _ := strings.Cut(pair, "=")
-		if name, ok := strings.CutPrefix(name, "AIV_GOLDEN_KEY_"); ok {
-			at.keys[strings.ToLower(name)] = key
-		}
-		if name, ok := strings.CutPrefix(name, "AIV_GOLDEN_WORKER_"); ok {
-			at.keys["worker:"+strings.ToLower(name)] = key
+		for prefix, kind := range map[string]string{"AIV_GOLDEN_KEY_": "", "AIV_GOLDEN_WORKER_": "worker:"} {
+			if name, ok := strings.CutPrefix(name, prefix); ok {
+				at.keys[kind+strings.ToLower(name)] = key
+			}
 		}
 	}
 	if *workerURL == "" {
@@ -171,8 +166,7 @@ func dialer(u *url.URL) func(context.Context) (net.Conn, error) {
 // sent again when the minute has ended before it: the first time, it was the first one of another minute.
 func (at *target) play(t *testing.T, s story) story {
 	t.Helper()
-	got := story{about: s.about, fault: s.fault, oneMinute: s.oneMinute}
-	n := newNames()
+	got, n := story{about: s.about}, newNames()
 	var minute string
 	for i, e := range s.exchanges {
 		raw := n.wire(t, e.request, at.keys)
@@ -232,7 +226,7 @@ func (at *target) send(t testing.TB, raw []byte) string {
 	head := string(raw[:min(len(raw), 64)])
 	method, _, _ := strings.Cut(head, " ")
 	dial := at.dial
-	if toWorkers(head) {
+	if toWorkers.MatchString(head) {
 		dial = at.dialWorkers
 	}
 	conn, err := dial(ctx)

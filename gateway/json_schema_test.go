@@ -38,25 +38,24 @@ func (d schemaDocument) resolve(v any) map[string]any {
 // faults returns what is wrong with a value; at is its position.
 func (d schemaDocument) faults(schema, v any, at string) (f []string) {
 	wrong := func(format string, args ...any) { f = append(f, at+": "+fmt.Sprintf(format, args...)) }
-	s := schema.(map[string]any)
-	text, isText := v.(string)
-	number, isNumber := v.(json.Number)
-	array, isArray := v.([]any)
+	kind, size := typeOf(v)
+	text, _ := v.(string)
+	array, _ := v.([]any)
 	members, isObject := v.(map[string]any)
-	for keyword, want := range s {
+	for keyword, want := range schema.(map[string]any) {
+		list, isList := want.([]any)
 		switch keyword {
 		case "$ref":
 			f = append(f, d.faults(d.at(want.(string)), v, at)...)
 		case "type":
-			types, ok := want.([]any)
-			if !ok {
-				types = []any{want}
+			if !isList {
+				list = []any{want}
 			}
-			if got := typeOf(v); !slices.Contains(types, any(got)) && !(got == "integer" && slices.Contains(types, any("number"))) {
-				wrong("type %s, want %v", got, want)
+			if !slices.Contains(list, any(kind)) && !(kind == "integer" && slices.Contains(list, any("number"))) {
+				wrong("type %s, want %v", kind, want)
 			}
 		case "enum":
-			if !slices.Contains(want.([]any), v) {
+			if !slices.Contains(list, v) {
 				wrong("%v is not one of %v", v, want)
 			}
 		case "const":
@@ -64,26 +63,18 @@ func (d schemaDocument) faults(schema, v any, at string) (f []string) {
 				wrong("%v is not %v", v, want)
 			}
 		case "format":
-			if _, err := time.Parse(time.RFC3339Nano, text); isText && want == "date-time" && err != nil {
+			if _, err := time.Parse(time.RFC3339Nano, text); kind == "string" && want == "date-time" && err != nil {
 				wrong("%q is not a date-time", text)
 			}
 		case "pattern":
-			if isText && !regexp.MustCompile(want.(string)).MatchString(text) {
+			if kind == "string" && !regexp.MustCompile(want.(string)).MatchString(text) {
 				wrong("%q does not match %v", text, want)
 			}
-		case "minimum", "maximum":
-			if x, _ := number.Float64(); isNumber {
-				if bound, _ := want.(json.Number).Float64(); keyword == "minimum" && x < bound || keyword == "maximum" && x > bound {
-					wrong("%v exceeds the %s %v", number, keyword, want)
-				}
-			}
-		case "minLength", "maxLength", "minItems", "maxItems":
-			n, counts := utf8.RuneCountInString(text), isText
-			if strings.HasSuffix(keyword, "Items") {
-				n, counts = len(array), isArray
-			}
-			if bound, _ := want.(json.Number).Int64(); counts && (keyword[:3] == "min" && n < int(bound) || keyword[:3] == "max" && n > int(bound)) {
-				wrong("%d exceeds the %s %v", n, keyword, want)
+		case "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems":
+			bound, _ := want.(json.Number).Float64()
+			n, ok := size[keyword[3:]]
+			if ok && (keyword[:3] == "min" && n < bound || keyword[:3] == "max" && n > bound) {
+				wrong("%v exceeds the %s %v", n, keyword, want)
 			}
 		case "items":
 			for i, item := range array {
@@ -96,7 +87,7 @@ func (d schemaDocument) faults(schema, v any, at string) (f []string) {
 				}
 			}
 		case "required":
-			for _, name := range want.([]any) {
+			for _, name := range list {
 				if _, ok := members[name.(string)]; isObject && !ok {
 					wrong("%v is missing", name)
 				}
@@ -110,8 +101,8 @@ func (d schemaDocument) faults(schema, v any, at string) (f []string) {
 				}
 			}
 		case "anyOf":
-			if !slices.ContainsFunc(want.([]any), func(s any) bool { return len(d.faults(s, v, at)) == 0 }) {
-				wrong("matches none of %d alternatives", len(want.([]any)))
+			if !slices.ContainsFunc(list, func(s any) bool { return len(d.faults(s, v, at)) == 0 }) {
+				wrong("matches none of %d alternatives", len(list))
 			}
 		case "additionalProperties", "description", "default", "examples", "x-problems", "x-enumDescriptions":
 		default:
@@ -121,21 +112,23 @@ func (d schemaDocument) faults(schema, v any, at string) (f []string) {
 	return f
 }
 
-func typeOf(v any) string {
+// typeOf returns the type of a value, and its size by the ends of the keywords that bound it.
+func typeOf(v any) (kind string, size map[string]float64) {
 	switch v := v.(type) {
 	case nil:
-		return "null"
+		return "null", nil
 	case bool:
-		return "boolean"
+		return "boolean", nil
 	case string:
-		return "string"
+		return "string", map[string]float64{"Length": float64(utf8.RuneCountInString(v))}
 	case []any:
-		return "array"
+		return "array", map[string]float64{"Items": float64(len(v))}
 	case json.Number:
-		if strings.ContainsAny(v.String(), ".eE") {
-			return "number"
+		n, _ := v.Float64()
+		if kind = "integer"; strings.ContainsAny(v.String(), ".eE") {
+			kind = "number"
 		}
-		return "integer"
+		return kind, map[string]float64{"imum": n}
 	}
-	return "object"
+	return "object", nil
 }

@@ -14,17 +14,33 @@ func TestPrefersCSV(t *testing.T) {
 		"text/csv;q=0": false, "text/csv;q=0.001": true,
 		"text/csv;q=0, text/*": false, "*/*, application/json;q=0.5": true, "*/*, application/json;q=0": true,
 		"text/html, application/xhtml+xml, */*;q=0.8": false, "text/csv;q=x": false, "text/csv;q=2": false,
-		"text/csv;Q=0.7,*/*;q=0.6": true,
-		"text/csv-schema":          false, "csv": false, ",, text/csv ,": true,
+		"text/csv;Q=0.7,*/*;q=0.6": true, "text/csv-schema": false, "csv": false, ",, text/csv ,": true,
 	} {
 		if got := PrefersCSV(http.Header{"Accept": {accept}}); got != want {
 			t.Errorf("Accept: %s: got %v", accept, got)
 		}
 	}
-	if PrefersCSV(http.Header{}) {
-		t.Error("without Accept: got CSV")
+	if PrefersCSV(http.Header{}) || !PrefersCSV(http.Header{"Accept": {"application/json;q=0.1", "text/csv"}}) {
+		t.Error("CSV is preferred without Accept, or is not with two fields")
 	}
-	if !PrefersCSV(http.Header{"Accept": {"application/json;q=0.1", "text/csv"}}) {
-		t.Error("two fields: got JSON")
+}
+
+func TestBearerTokenIsRead(t *testing.T) {
+	for _, test := range []struct {
+		sent  []string
+		token string
+		ok    bool
+	}{
+		{nil, "", true},
+		{[]string{"Bearer x"}, "x", true},
+		{[]string{"bEARER  x y"}, "x y", true},
+		{[]string{"Bearer"}, "", true},
+		{[]string{"Bearer "}, "", true},
+		{[]string{"Basic x"}, "", true},
+		{[]string{"Bearer x", "Bearer x"}, "", false},
+	} {
+		if token, ok := Bearer(http.Header{"Authorization": test.sent}); token != test.token || ok != test.ok {
+			t.Errorf("%q: got %q, %v, want %q, %v", test.sent, token, ok, test.token, test.ok)
+		}
 	}
 }
