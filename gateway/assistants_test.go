@@ -3,7 +3,6 @@ package gateway_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -114,38 +113,6 @@ type listPage[T any] struct {
 	Data       []T
 	HasMore    bool   `json:"has_more"`
 	NextCursor string `json:"next_cursor"`
-}
-
-// TestToolPages: the pages of a tool are those of its route, and the cursor of a tool is valid at the route.
-func TestToolPages(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	g := f.gateway(io.Discard)
-	key := f.keys["full"]
-	for range 5 {
-		f.run(t, g, key)
-	}
-	f.exec(t, faultyRows["hundred_brands"].sql, f.accounts["golden"], f.credentials["full"])
-	for _, tool := range mcp.Tools() {
-		if !tool.Has("cursor") || tool.Name == "list_results" {
-			continue
-		}
-		address := strings.TrimPrefix(tool.Route, "GET ") + "?limit=2"
-		arguments := map[string]any{"limit": 2}
-		for n := 1; n <= 3; n++ {
-			ofTool := callTool(t, g, key, tool.Name, arguments).StructuredContent
-			want := changing.ReplaceAll(ask(g, key, "GET", address, "").Body.Bytes(), nil)
-			if diff := cmp.Diff(string(want), string(changing.ReplaceAll(ofTool, nil))); diff != "" {
-				t.Errorf("%s, page %d (-route +tool):\n%s", tool.Name, n, diff)
-			}
-			var page listPage[any]
-			if must(t, json.Unmarshal(ofTool, &page)); !page.HasMore {
-				break
-			}
-			arguments["cursor"] = page.NextCursor
-			address = strings.TrimPrefix(tool.Route, "GET ") + "?limit=2&cursor=" + page.NextCursor
-		}
-	}
 }
 
 // TestToolSize: a list has as many items as fit into a result, and continues after its last item. What is no list and
