@@ -18,49 +18,42 @@ import (
 // TestOriginAllowed: a browser may use the tools from a page of their own address only, at a loopback address only by a
 // loopback name.
 func TestOriginAllowed(t *testing.T) {
-	loopback, other := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 8080}
-	type origins []string
-	for _, test := range []struct {
-		at     net.Addr
-		host   string
-		origin origins
-		want   bool
-	}{
-		{loopback, "evil.example", nil, true}, // a reverse proxy
-		{loopback, "localhost:8080", origins{"http://localhost:8080"}, true},
-		{loopback, "LOCALHOST:8080", origins{"http://LocalHost:8080"}, true},
-		{loopback, "127.8.9.1:8080", origins{"http://127.8.9.1:8080"}, true},
-		{loopback, "[::1]:8080", origins{"http://[::1]:8080"}, true},
-		{loopback, "[::1]", origins{"http://[::1]:80"}, true},
-		{loopback, "localhost", origins{"http://localhost:80"}, true},
-		{loopback, "localhost:443", origins{"https://localhost"}, true},
-		{loopback, "localhost:80", origins{"https://localhost"}, false},
-		{loopback, "evil.example:8080", origins{"http://evil.example:8080"}, false}, // DNS rebinding
-		{loopback, "localhost.evil.example:8080", origins{"http://localhost.evil.example:8080"}, false},
-		{loopback, "localhost:8080", origins{"http://localhost:8081"}, false},
-		{loopback, "localhost:8080", origins{"http://127.0.0.1:8080"}, false},
-		{other, "api.example", origins{"https://api.example"}, true},
-		{other, "api.example:443", origins{"https://api.example"}, true},
-		{other, "api.example", origins{"https://other.example"}, false},
-		{other, "api.example", origins{"null"}, false},
-		{other, "api.example", origins{""}, false},
-		{other, "api.example", origins{"https://api.example/"}, false},
-		{other, "api.example", origins{"https://user@api.example"}, false},
-		{other, "api.example", origins{"https://api.example?x"}, false},
-		{other, "api.example", origins{"ftp://api.example"}, false},
-		{other, "api.example", origins{"api.example"}, false},
-		{other, "api.example", origins{"https://api.example", "https://api.example"}, false},
-		{&net.UnixAddr{}, "api.example", origins{"https://api.example"}, true},
-	} {
-		r := httptest.NewRequest("POST", "/", nil).WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, test.at))
-		r.Host = test.host
-		if test.origin != nil {
-			r.Header["Origin"] = test.origin
+	loopback := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}
+	other := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 8080}
+	check := func(at net.Addr, host string, want bool, origins ...string) {
+		t.Helper()
+		r := httptest.NewRequest("POST", "/", nil)
+		r = r.WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, at))
+		r.Host = host
+		if origins != nil {
+			r.Header["Origin"] = origins
 		}
-		if got := originAllowed(r); got != test.want {
-			t.Errorf("Origin %q at %v with Host %s: got %v, want %v", test.origin, test.at, test.host, got, test.want)
+		if got := originAllowed(r); got != want {
+			t.Errorf("Origin %q at %v with Host %s: got %v, want %v", origins, at, host, got, want)
 		}
 	}
+	check(loopback, "evil.example", true) // a reverse proxy
+	check(loopback, "localhost:8080", true, "http://localhost:8080")
+	check(loopback, "LOCALHOST:8080", true, "http://LocalHost:8080")
+	check(loopback, "127.8.9.1:8080", true, "http://127.8.9.1:8080")
+	check(loopback, "[::1]:8080", true, "http://[::1]:8080")
+	check(loopback, "[::1]", true, "http://[::1]:80")
+	check(loopback, "localhost", true, "http://localhost:80")
+	check(loopback, "localhost:443", true, "https://localhost")
+	check(loopback, "localhost:80", false, "https://localhost")
+	check(loopback, "evil.example:8080", false, "http://evil.example:8080") // DNS rebinding
+	check(loopback, "localhost.evil.example:8080", false, "http://localhost.evil.example:8080")
+	check(loopback, "localhost:8080", false, "http://localhost:8081")
+	check(loopback, "localhost:8080", false, "http://127.0.0.1:8080")
+	for _, at := range []net.Addr{other, &net.UnixAddr{}} {
+		check(at, "api.example", true, "https://api.example")
+		check(at, "api.example:443", true, "https://api.example")
+	}
+	for _, origin := range []string{"https://other.example", "null", "", "https://api.example/", "https://user@api.example",
+		"https://api.example?x", "ftp://api.example", "api.example"} {
+		check(other, "api.example", false, origin)
+	}
+	check(other, "api.example", false, "https://api.example", "https://api.example")
 }
 
 // TestCursorHoldsForItsFilters: a cursor is valid for the same filters in any order, with any limit.
@@ -71,7 +64,8 @@ func TestCursorHoldsForItsFilters(t *testing.T) {
 		return x.bound()
 	}
 	first := bound("a=1&b=2")
-	for query, same := range map[string]bool{"b=2&a=1": true, "limit=1&b=2&cursor=c&a=1": true, "a=2&b=1": false, "a=1": false, "a=1&b=2&c=": false} {
+	for query, same := range map[string]bool{"b=2&a=1": true, "limit=1&b=2&cursor=c&a=1": true,
+		"a=2&b=1": false, "a=1": false, "a=1&b=2&c=": false} {
 		if got := bound(query); (got == first) != same {
 			t.Errorf("%s is bound to %q, and a=1&b=2 to %q", query, got, first)
 		}

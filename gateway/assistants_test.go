@@ -124,7 +124,8 @@ func TestToolSize(t *testing.T) {
 	g := f.gateway(&log)
 	key := f.keys["other"]
 	large := f.run(t, g, key)
-	f.exec(t, `UPDATE measurement_runs SET model_ids = ARRAY[repeat('x', $2)] WHERE id = $1`, parseRun(t, large), mcp.MaxResult)
+	f.exec(t, `UPDATE measurement_runs SET model_ids = ARRAY[repeat('x', $2)] WHERE id = $1`,
+		parseRun(t, large), mcp.MaxResult)
 	if r := callTool(t, g, key, "get_run", map[string]any{"run_id": large}); !r.IsError ||
 		!strings.Contains(r.Content[0].Text, `"code":"result_too_large"`) {
 		t.Errorf("what is too large and no list: got %.200s", r.Content[0].Text)

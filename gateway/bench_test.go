@@ -18,7 +18,13 @@ import (
 //
 //	go test ./gateway -run '^$' -bench . -benchmem
 
-func benchmark(b *testing.B, keys []string, f *fixture, request func(n int64) *http.Request) {
+// benchmark sends requests with as many keys, none of which it spends.
+func benchmark(b *testing.B, f *fixture, keys int, request func(n int64) *http.Request) {
+	all := make([]string, keys)
+	for i := range all {
+		f.issue(b, "bench", "golden", auth.Scopes, auth.MaxRateLimit)
+		all[i] = f.keys["bench"]
+	}
 	g := f.gateway(io.Discard)
 	b.SetParallelism(32)
 	b.ReportAllocs()
@@ -29,7 +35,7 @@ func benchmark(b *testing.B, keys []string, f *fixture, request func(n int64) *h
 		for pb.Next() {
 			i := n.Add(1)
 			r := request(i)
-			r.Header.Set("Authorization", "Bearer "+keys[i%int64(len(keys))])
+			r.Header.Set("Authorization", "Bearer "+all[i%int64(keys)])
 			w.status = 0
 			clear(w.header)
 			g.ServeHTTP(w, r)
@@ -56,32 +62,19 @@ func get(address string) func(int64) *http.Request {
 	return func(int64) *http.Request { return httptest.NewRequest(http.MethodGet, gateway.Base+address, nil) }
 }
 
-// fast makes keys that no benchmark spends.
-func (f *fixture) fast(b *testing.B, n int) (keys []string) {
-	rate := auth.MaxRateLimit
-	for range n {
-		name := "bench"
-		c, err := f.auth().CreateKey(b.Context(), f.accounts["golden"], auth.Terms{Name: &name, Scopes: auth.Scopes, RateLimit: &rate})
-		must(b, err)
-		keys = append(keys, c.Key)
-	}
-	return keys
-}
+func BenchmarkMeOneKey(b *testing.B)   { benchmark(b, newFixture(b), 8, get("?path=/v1/me")) }
+func BenchmarkMeManyKeys(b *testing.B) { benchmark(b, newFixture(b), 500, get("?path=/v1/me")) }
+func BenchmarkModels(b *testing.B)     { benchmark(b, newFixture(b), 8, get("?path=/v1/catalog/models")) }
 
-func BenchmarkMeOneKey(b *testing.B) {
+func BenchmarkListRuns(b *testing.B) {
 	f := newFixture(b)
-	benchmark(b, f.fast(b, 8), f, get("?path=/v1/me"))
-}
-
-func BenchmarkMeManyKeys(b *testing.B) {
-	f := newFixture(b)
-	benchmark(b, f.fast(b, 500), f, get("?path=/v1/me"))
+	f.fill(b)
+	benchmark(b, f, 8, get("?path=/v1/runs&limit=50"))
 }
 
 func BenchmarkCreateRun(b *testing.B) {
-	f := newFixture(b)
 	body := strings.Replace(smallRun, `"repetitions":1`, `"repetitions":6`, 1)
-	benchmark(b, f.fast(b, 8), f, func(n int64) *http.Request {
+	benchmark(b, newFixture(b), 8, func(n int64) *http.Request {
 		r := httptest.NewRequest(http.MethodPost, gateway.Base+"/v1/runs", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Idempotency-Key", fmt.Sprint("bench-", n))
@@ -89,21 +82,9 @@ func BenchmarkCreateRun(b *testing.B) {
 	})
 }
 
-func BenchmarkListRuns(b *testing.B) {
-	f := newFixture(b)
-	f.fill(b)
-	benchmark(b, f.fast(b, 8), f, get("?path=/v1/runs&limit=50"))
-}
-
-func BenchmarkModels(b *testing.B) {
-	f := newFixture(b)
-	benchmark(b, f.fast(b, 8), f, get("?path=/v1/catalog/models"))
-}
-
 func BenchmarkModelsNotModified(b *testing.B) {
-	f := newFixture(b)
-	benchmark(b, f.fast(b, 8), f, func(int64) *http.Request {
-		r := httptest.NewRequest(http.MethodGet, gateway.Base+"?path=/v1/catalog/models", nil)
+	benchmark(b, newFixture(b), 8, func(n int64) *http.Request {
+		r := get("?path=/v1/catalog/models")(n)
 		r.Header.Set("If-None-Match", "*")
 		return r
 	})

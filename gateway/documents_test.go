@@ -139,7 +139,8 @@ func TestMetricsJSON(t *testing.T) {
 		for _, name := range []string{"<&>", `A "B"`} {
 			brand := &brands.Brand{ID: store.NewID(), Name: name, Kind: brands.Competitor}
 			m.Rows = append(m.Rows, visibility.Row{Group: []string{topic, fmt.Sprint(topic == "é")}, Brand: brand})
-			want.Data = append(want.Data, row{map[string]any{"topic": topic, "branded": topic == "é"}, brand.ID.Text("brand"), name})
+			group := map[string]any{"topic": topic, "branded": topic == "é"}
+			want.Data = append(want.Data, row{group, brand.ID.Text("brand"), name})
 		}
 	}
 	if err := json.Unmarshal(metricsJSON(q, &m, nil), &got); err != nil {
@@ -183,7 +184,8 @@ func TestUsageDocument(t *testing.T) {
 // TestSecondsLeft: clients that wait so long do not come back before the end of the window. The clock may pass the end
 // while it is read.
 func TestSecondsLeft(t *testing.T) {
-	for left, want := range map[time.Duration]int{-time.Second: 1, 0: 1, 1: 1, time.Second: 1, time.Second + 1: 2, time.Minute: 60} {
+	for left, want := range map[time.Duration]int{-time.Second: 1, 0: 1, 1: 1, time.Second: 1, time.Second + 1: 2,
+		time.Minute: 60} {
 		if got := secondsLeft(&limits.Window{Left: left}); got != want {
 			t.Errorf("%v: got %d, want %d", left, got, want)
 		}

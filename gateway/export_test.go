@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 
@@ -87,8 +86,9 @@ func Values() map[string]any {
 	for name, values := range map[string][]string{
 		"Scope": auth.Scopes, "RunStatus": runs.Statuses, "JobStatus": results.Statuses, "ModelStatus": catalog.ModelStatuses,
 		"QuestionStatus": catalog.QuestionStatuses, "Dependency": catalog.Dependencies, "Category": insights.Categories,
-		"Priority": insights.Priorities, "RecommendationStatus": insights.RecommendationStatuses, "Severity": insights.Severities,
-		"AlertType": insights.AlertTypes, "AlertStatus": insights.AlertStatuses, "Direction": insights.Directions,
+		"Priority": insights.Priorities, "RecommendationStatus": insights.RecommendationStatuses,
+		"Severity": insights.Severities, "AlertType": insights.AlertTypes, "AlertStatus": insights.AlertStatuses,
+		"Direction": insights.Directions,
 		"EventType": events.Types(), "EventSelector": append([]string{webhooks.All}, events.Types()...),
 		"DeliveryStatus": webhooks.DeliveryStatuses(), "Cadence": schedules.Cadences, "ScheduleStatus": schedules.Statuses,
 		"OccurrenceStatus": schedules.OccurrenceStatuses, "PausedReason": schedules.PausedReasons,
@@ -102,12 +102,12 @@ func Values() map[string]any {
 		"DeliveryError": {webhooks.ErrorStatus, webhooks.ErrorTimeout, webhooks.ErrorConnection, webhooks.ErrorTLS,
 			webhooks.ErrorRedirect, webhooks.ErrorBlocked},
 	} {
-		all[schemas+name+"/enum"] = anys(values)
+		all[schemas+name+"/enum"] = Anys(values)
 	}
-	all[schemas+"Dimension/enum"] = anys(visibility.Dimensions)
-	for name, f := range map[string]*regexp.Regexp{"CatalogId": catalogID.form(), "MeasurementType": measurementType.form(),
-		"Locale": locale.form(), "Country": country.form(), "Language": language.form()} {
-		all[schemas+name+"/pattern"] = f.String()
+	all[schemas+"Dimension/enum"] = Anys(visibility.Dimensions)
+	for name, p := range map[string]pattern{"CatalogId": catalogID, "MeasurementType": measurementType, "Locale": locale,
+		"Country": country, "Language": language} {
+		all[schemas+name+"/pattern"] = p.form().String()
 	}
 	for at, bound := range map[string]int{
 		schemas + "NewRun/properties/model_ids/maxItems":                maxModels,
@@ -126,7 +126,8 @@ func Values() map[string]any {
 	return all
 }
 
-func anys[T ~string](values []T) (all []any) {
+// Anys returns texts as JSON decodes them.
+func Anys[T ~string](values []T) (all []any) {
 	for _, v := range values {
 		all = append(all, string(v))
 	}

@@ -186,9 +186,11 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	reads := cmp.Or(f.reads, pool)
 	models := catalog.New(pool)
 	g := gateway.New(gateway.Config{
-		Limits: limits.New(limits.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 10_000, CatalogRevision: catalog.RevisionSQL}),
-		Runs: runs.New(runs.Config{Pool: pool, Reads: reads, Checks: &checks.Registry{Checks: checks.Standard(), Catalog: models},
-			NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000, Enqueue: jobs.EnqueueSQL, Finished: recordFinished}),
+		Limits: limits.New(limits.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 10_000,
+			CatalogRevision: catalog.RevisionSQL}),
+		Runs: runs.New(runs.Config{Pool: pool, Reads: reads, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000,
+			Checks:  &checks.Registry{Checks: checks.Standard(), Catalog: models},
+			Enqueue: jobs.EnqueueSQL, Finished: recordFinished}),
 		Webhooks:  webhooks.New(webhooks.Config{Pool: reads, Master: f.master, NewID: f.newID}),
 		Schedules: schedules.New(schedules.Config{Pool: reads, NewID: f.newID, Record: webhooks.Record, Events: gateway.EventData{}}),
 		Questions: catalog.NewOwnQuestions(catalog.OwnConfig{Pool: reads, NewID: f.newID, NormalForm: match.NormalForm}),
@@ -297,8 +299,8 @@ var faultyRows = map[string]struct{ account, sql string }{
 }
 
 const insertSchedules = `
-	INSERT INTO schedules (account_id, id, name, status, paused_reason, cadence, at_minute, time_zone, model_ids, question_ids,
-		repetitions, measurement_type, locale, country, language, min_change, next_at, credential_id, created_at, updated_at)`
+	INSERT INTO schedules (account_id, id, name, status, paused_reason, cadence, at_minute, time_zone, model_ids,
+		question_ids, repetitions, measurement_type, locale, country, language, min_change, next_at, credential_id, created_at, updated_at)`
 
 // broken serves the fixture with something broken.
 func (f *fixture) broken(t *testing.T, fault string) *target {
@@ -314,15 +316,16 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 		f.exec(t, `ALTER TABLE measurement_jobs RENAME TO elsewhere`)
 	case "duplicate_in_progress": // the transaction of a concurrent duplicate that does not end
 		tx := f.begin(t, `SET session_replication_role = replica`)
-		_, err := tx.Exec(t.Context(), `INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
+		_, err := tx.Exec(t.Context(), `
+			INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
 			VALUES ($1, 'POST', '/v1/runs', 'duplicate', sha256(''), $2, '')`, f.accounts["golden"], store.NewID())
 		must(t, err)
 		f.serves, err = store.OpenAnother(t.Context(), f.serves, 8, "lock_timeout", 500*time.Millisecond)
 		must(t, err)
 		t.Cleanup(f.serves.Close)
 	case "no_request_may_wait":
-		return serve(t, bare(gateway.Config{Timeout: time.Second, Limits: limits.New(limits.Config{Pool: f.pool, Timeout: time.Second,
-			CatalogRevision: catalog.RevisionSQL})}), f.keys)
+		none := limits.New(limits.Config{Pool: f.pool, Timeout: time.Second, CatalogRevision: catalog.RevisionSQL})
+		return serve(t, bare(gateway.Config{Timeout: time.Second, Limits: none}), f.keys)
 	default:
 		t.Fatalf("unknown fault %q", fault)
 	}

@@ -12,10 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"aiv/auth"
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
-	"aiv/limits"
 	"aiv/store"
 )
 
@@ -49,7 +47,8 @@ func FuzzEnvelope(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r := httptest.NewRequest("POST", Base, bytes.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
-		x := &exchange{ResponseWriter: httptest.NewRecorder(), admission: &limits.Admission{Credential: &auth.Credential{}}, bodies: &share{max: maxBodies, maxOfOne: maxBodiesOfOne}}
+		x := &exchange{ResponseWriter: httptest.NewRecorder(), admission: someAdmission,
+			bodies: &share{max: maxBodies, maxOfOne: maxBodiesOfOne}}
 		got, err := readEnvelope(x, r)
 		if err != nil {
 			refusal(t, err, problem.InvalidJSON, problem.InvalidEnvelope, problem.InvalidParameter, problem.MethodNotAllowed, problem.BodyTooLarge)
@@ -124,8 +123,7 @@ func FuzzPath(f *testing.F) {
 	g := New(Config{})
 	f.Fuzz(func(t *testing.T, method, path string) {
 		w := httptest.NewRecorder()
-		x := &exchange{ResponseWriter: w, admission: &limits.Admission{Credential: &auth.Credential{}},
-			logicalRequest: logicalRequest{method: method, path: path}}
+		x := &exchange{ResponseWriter: w, admission: someAdmission, logicalRequest: logicalRequest{method: method, path: path}}
 		g.dispatch(x, httptest.NewRequest("GET", Base, nil))
 		known := slices.ContainsFunc(routes, func(r route) bool { return r.matches(path) })
 		switch {
@@ -154,36 +152,34 @@ func FuzzFilters(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
-		tryFilters(t, &runList, value)
-		tryFilters(t, &resultList, value)
-		tryFilters(t, &modelList, value)
-		tryFilters(t, &questionList, value)
-		tryFilters(t, &recommendationList, value)
-		tryFilters(t, &alertList, value)
+		tryFilters(t, runList.filters, value)
+		tryFilters(t, resultList.filters, value)
+		tryFilters(t, modelList.filters, value)
+		tryFilters(t, questionList.filters, value)
+		tryFilters(t, recommendationList.filters, value)
+		tryFilters(t, alertList.filters, value)
+		// A time that is taken is one that PostgreSQL keeps, and is not before the one sent.
+		if sent, err := time.Parse(time.RFC3339Nano, value); err == nil {
+			var at *time.Time
+			f := timeFilter("t", func(to **time.Time) **time.Time { return to })
+			if f.read(&at, value) == "" && (at.Nanosecond()%1000 != 0 || at.Before(sent) || at.Sub(sent) >= time.Microsecond) {
+				t.Errorf("%q is read as %v", value, at)
+			}
+		}
 	})
 }
 
-func tryFilters[F, T any](t *testing.T, l *list[F, T], value string) {
+func tryFilters[F any](t *testing.T, filters []filter[F], value string) {
 	t.Helper()
-	for i := range l.filters {
+	for _, f := range filters {
 		var to F
-		wrong := l.filters[i].read(&to, value)
-		if l.filters[i].name == "id" {
-			continue // accepts any text, and keeps the ids only
-		}
-		if wrong == "" && (value == "" || !utf8.ValidString(value) || strings.ContainsRune(value, 0)) {
-			t.Errorf("%s takes %q", l.filters[i].name, value)
-		}
-		if wrong != "" && !strings.HasPrefix(wrong, "must be ") {
-			t.Errorf("%s says %q of %q", l.filters[i].name, wrong, value)
-		}
-	}
-	// A time that is taken is one that PostgreSQL keeps, and is not before the one sent.
-	if sent, err := time.Parse(time.RFC3339Nano, value); err == nil {
-		var at *time.Time
-		f := timeFilter("t", func(to **time.Time) **time.Time { return to })
-		if f.read(&at, value) == "" && (at.Nanosecond()%1000 != 0 || at.Before(sent) || at.Sub(sent) >= time.Microsecond) {
-			t.Errorf("%q is read as %v", value, at)
+		wrong := f.read(&to, value)
+		switch {
+		case f.name == "id": // accepts any text, and keeps the ids only
+		case wrong == "" && (value == "" || !utf8.ValidString(value) || strings.ContainsRune(value, 0)):
+			t.Errorf("%s takes %q", f.name, value)
+		case wrong != "" && !strings.HasPrefix(wrong, "must be "):
+			t.Errorf("%s says %q of %q", f.name, wrong, value)
 		}
 	}
 }

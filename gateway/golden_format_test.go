@@ -160,8 +160,8 @@ func newNames() *names {
 
 var (
 	typeIDs = regexp.MustCompile(`\b(req|run|cred|acct|rec|alert|wh|evt|brand|sched|q)_[0-9a-hjkmnp-tv-z]{26}\b`)
-	idNames = map[string]string{"req": "request", "run": "run", "cred": "credential", "acct": "account", "rec": "recommendation",
-		"alert": "alert", "wh": "webhook", "evt": "event", "brand": "brand", "q": "question", "sched": "schedule"}
+	idNames = map[string]string{"req": "request", "run": "run", "cred": "credential", "acct": "account", "alert": "alert",
+		"rec": "recommendation", "wh": "webhook", "evt": "event", "brand": "brand", "q": "question", "sched": "schedule"}
 	times = regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z`)
 	// The group of a pattern is a value of the class.
 	classes = []struct {

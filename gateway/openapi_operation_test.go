@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"mime"
@@ -128,11 +129,7 @@ func (o *operation) parameterValue(schema any, text string) any {
 			return text == "true"
 		}
 	case "array":
-		var items []any
-		for item := range strings.SplitSeq(text, ",") {
-			items = append(items, item)
-		}
-		return items
+		return gateway.Anys(strings.Split(text, ","))
 	}
 	return text
 }
@@ -157,33 +154,19 @@ func (o *operation) bodyFaults(g *filled) []string {
 	return o.faults(content["schema"], v, "body")
 }
 
-// response returns the Response Object of a status.
-func (o *operation) response(status int) map[string]any {
-	responses := o.spec["responses"].(map[string]any)
-	for _, name := range []string{strconv.Itoa(status), strconv.Itoa(status/100) + "XX"} {
-		if r, ok := responses[name]; ok {
-			return o.resolve(r)
-		}
-	}
-	return nil
-}
-
 // responseFaults returns what the operation does not describe in a response.
 func (o *operation) responseFaults(a answer, hasRoute bool) (faults []string) {
-	response := o.response(a.status)
-	if response == nil {
+	responses := o.spec["responses"].(map[string]any)
+	found := cmp.Or(responses[strconv.Itoa(a.status)], responses[strconv.Itoa(a.status/100)+"XX"])
+	if found == nil {
 		return []string{"the status is not described"}
 	}
+	response := o.resolve(found)
 	described, _ := response["headers"].(map[string]any)
 	sent := make(map[string]string)
-	mediaType := ""
 	for _, h := range a.headers {
-		if h[0] == "Content-Type" {
-			mediaType, _, _ = strings.Cut(h[1], ";")
-			continue
-		}
 		sent[h[0]] = h[1]
-		if described[h[0]] == nil {
+		if described[h[0]] == nil && h[0] != "Content-Type" {
 			faults = append(faults, "the header "+h[0]+" is not described")
 		}
 	}
@@ -202,6 +185,7 @@ func (o *operation) responseFaults(a answer, hasRoute bool) (faults []string) {
 	if !ok || len(a.body) == 0 { // HEAD
 		return faults
 	}
+	mediaType, _, _ := strings.Cut(sent["Content-Type"], ";")
 	media, ok := content[mediaType].(map[string]any)
 	if !ok {
 		return append(faults, "the media type "+mediaType+" is not described")

@@ -15,8 +15,8 @@ import (
 	"aiv/store"
 )
 
-// An outline describes a route, or a value, by its parts: "request.locale" is a "string". The name of an optional member
-// ends with "?".
+// An outline describes a route, or a value, by its parts: "request.locale" is a "string". The name of an optional
+// member ends with "?".
 type outline map[string]string
 
 // TestOpenAPIRoutes compares the operations with the routes of the program: scopes, parameters, and the wire types of

@@ -88,7 +88,8 @@ func TestNoRouteShowsOtherAccounts(t *testing.T) {
 	}
 	for _, list := range []string{"runs", "alerts", "recommendations", "catalog/questions", "brands"} {
 		w := ask(g, mine, "GET", "/v1/"+list+"?limit=200", "")
-		for _, hidden := range []string{theirRun, theirBrand, "golden-q4", "Another account's", f.accounts[account].Text("acct")} {
+		acct := f.accounts[account].Text("acct")
+		for _, hidden := range []string{theirRun, theirBrand, "golden-q4", "Another account's", acct} {
 			if strings.Contains(w.Body.String(), hidden) {
 				t.Errorf("GET /v1/%s shows %q", list, hidden)
 			}
@@ -132,7 +133,8 @@ func TestWalkWhileRowsAreAdded(t *testing.T) {
 				$4 FROM generate_series(1, $3::integer)`, account, f.credentials["pages"], n, created)
 	}
 	add(45)
-	rows, err := f.pool.Query(t.Context(), `SELECT id FROM measurement_runs WHERE account_id = $1 ORDER BY id DESC`, account)
+	const newest = `SELECT id FROM measurement_runs WHERE account_id = $1 ORDER BY id DESC`
+	rows, err := f.pool.Query(t.Context(), newest, account)
 	must(t, err)
 	before, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
 	must(t, err)

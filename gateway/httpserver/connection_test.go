@@ -123,7 +123,8 @@ func TestShutdownDoesNotWaitForClientsThatReadNothing(t *testing.T) {
 		const drain = 5 * time.Second
 		client, server := net.Pipe()
 		defer client.Close()
-		stop, ended := start(newServer(func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1<<20)) }), listenOnce(server), drain)
+		writes := func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1<<20)) }
+		stop, ended := start(newServer(writes), listenOnce(server), drain)
 		send(t, client, get)
 		_, err := io.ReadFull(client, make([]byte, 100)) // the response has begun
 		must(t, err)

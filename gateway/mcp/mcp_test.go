@@ -89,7 +89,8 @@ func TestProblemText(t *testing.T) {
 // taken.
 func TestArgumentsBecomeParameters(t *testing.T) {
 	tool := find("list_results")
-	a := tool.read(parse(t, `{"cursor":"c","status":["queued","failed"],"mentioned":true,"run_id":"r","answer_chars":5,"brand_id":null}`))
+	a := tool.read(parse(t, `{"cursor":"c","status":["queued","failed"],"mentioned":true,"run_id":"r","answer_chars":5,`+
+		`"brand_id":null}`))
 	if id, chars := a.TakeText("run_id"), a.TakeInteger(tool, "answer_chars"); id != "r" || chars != 5 || len(a.Faults) > 0 {
 		t.Errorf("got %q, %d, %v", id, chars, a.Faults)
 	}

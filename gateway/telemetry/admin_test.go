@@ -36,7 +36,8 @@ func TestAdminIsLocal(t *testing.T) {
 	}
 	const at = "127.0.0.1:9090"
 	for _, path := range []string{"/livez", "/metrics", "/log-level", "/debug/pprof/"} {
-		for _, host := range []string{at, "[::1]:9090", "10.1.2.3", "localhost:9090", "LOCALHOST", "metrics.internal:9090", "Metrics.Internal"} {
+		for _, host := range []string{at, "[::1]:9090", "10.1.2.3", "localhost:9090", "LOCALHOST", "metrics.internal:9090",
+			"Metrics.Internal"} {
 			answers(200, "GET", path, host, "", "")
 		}
 		for _, host := range []string{"evil.example", "localhost.evil.example:9090", "127.0.0.1.evil.example", ""} {
@@ -45,8 +46,8 @@ func TestAdminIsLocal(t *testing.T) {
 		for _, header := range []string{"Sec-Fetch-Site: none", "Sec-Fetch-Site: same-origin", "Origin: http://" + at} {
 			answers(200, "GET", path, at, header, "")
 		}
-		for _, header := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: http://127.0.0.1:8080",
-			"Origin: http://evil.example", "Origin: null"} {
+		for _, header := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: null",
+			"Origin: http://127.0.0.1:8080", "Origin: http://evil.example"} {
 			answers(403, "GET", path, at, header, "")
 		}
 	}
@@ -80,12 +81,13 @@ func TestRequestsByStatus(t *testing.T) {
 		}
 	}
 	want := []string{`{route="a",status="500"} 0`, `{route="b",status="200"} 1`, `{route="b",status="201"} 2`,
-		`{route="b",status="204"} 1`, `{route="b",status="431"} 1`, `{route="b",status="500"} 0`, `{route="b",status="503"} 1`}
+		`{route="b",status="204"} 1`, `{route="b",status="431"} 1`, `{route="b",status="500"} 0`,
+		`{route="b",status="503"} 1`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, sample := range []string{`bucket{route="b",le="0.0005"} 0`, `bucket{route="b",le="0.001"} 7`, `sum{route="b"} 0.007`,
-		`count{route="b"} 7`} {
+	for _, sample := range []string{`bucket{route="b",le="0.0005"} 0`, `bucket{route="b",le="0.001"} 7`,
+		`sum{route="b"} 0.007`, `count{route="b"} 7`} {
 		if !strings.Contains(page, "\naiv_request_seconds_"+sample+"\n") {
 			t.Errorf("want %q in\n%s", sample, page)
 		}

@@ -27,7 +27,8 @@ func TestReadTrace(t *testing.T) {
 		"00_{id}-{parent}-01":                             false,
 		"00-{id}-{parent}-01,00-{id}-{parent}-01":         false,
 	} {
-		header := http.Header{"Traceparent": strings.Split(strings.NewReplacer("{id}", id, "{parent}", parent).Replace(sent), ",")}
+		sent = strings.NewReplacer("{id}", id, "{parent}", parent).Replace(sent)
+		header := http.Header{"Traceparent": strings.Split(sent, ",")}
 		if got := ReadTrace(header); got != (Trace{}) != want || want && got != (Trace{id, parent}) {
 			t.Errorf("%q: got %v, want %v", header, got, want)
 		}
