@@ -49,8 +49,8 @@ func TestOriginAllowed(t *testing.T) {
 		check(at, "api.example", true, "https://api.example")
 		check(at, "api.example:443", true, "https://api.example")
 	}
-	for _, origin := range []string{"https://other.example", "null", "", "https://api.example/", "https://user@api.example",
-		"https://api.example?x", "ftp://api.example", "api.example"} {
+	for _, origin := range []string{"https://other.example", "null", "", "https://api.example/", "api.example",
+		"https://user@api.example", "https://api.example?x", "ftp://api.example"} {
 		check(other, "api.example", false, origin)
 	}
 	check(other, "api.example", false, "https://api.example", "https://api.example")

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"aiv/checks"
 	"aiv/gateway"
 	"aiv/gateway/httpserver"
+	"aiv/gateway/worker"
 	"aiv/insights"
 	"aiv/insights/brands/match"
 	"aiv/insights/events"
@@ -31,7 +33,9 @@ import (
 	"aiv/runs/jobs"
 	"aiv/runs/schedules"
 	"aiv/store"
+	"aiv/store/schema"
 	"aiv/store/storetest"
+	"aiv/store/task"
 )
 
 // fixture is a database with what the golden files speak of. testdata/golden/setup.sh makes the same on a deployment.
@@ -220,6 +224,35 @@ func (f *fixture) target(t testing.TB) *target {
 	return serve(t, f.gateway(io.Discard), f.keys)
 }
 
+// serveWorkers serves the worker interface on the fixture's database, as aiv dispatch does, and gives the target
+// workers: main, which may have the jobs of the model golden/worked, elsewhere, which may have those of another
+// provider only, and revoked.
+func (f *fixture) serveWorkers(t *testing.T, at *target) {
+	t.Helper()
+	for name, provider := range map[string]string{"main": "worked", "elsewhere": "pending", "revoked": "worked"} {
+		w, token, err := f.auth().CreateWorker(t.Context(), "golden "+name, []string{provider})
+		must(t, err)
+		at.keys["worker:"+name] = token
+		if name == "revoked" {
+			_, err := f.auth().RevokeWorker(t.Context(), w.ID)
+			must(t, err)
+		}
+	}
+	pool := f.as(t, schema.Dispatch)
+	log := slog.New(slog.DiscardHandler)
+	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: 10 * time.Second, MaxWaiting: 1000, Log: log, Count: gateway.Count()})
+	at.dialWorkers = listen(t, worker.New(worker.Config{Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, 10*time.Second, 100),
+		NewID: store.NewID, Timeout: 10 * time.Second, Log: log, Metrics: worker.NewMetrics()}))
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { task.NewRunner(log, dispatcher.Tasks()).Run(ctx) })
+	t.Cleanup(func() {
+		stop()
+		dispatcher.Stop()
+		running.Wait()
+	})
+}
+
 func serve(t testing.TB, g *gateway.Gateway, keys map[string]string) *target {
 	t.Helper()
 	return &target{keys: keys, dial: listen(t, g)}
@@ -300,7 +333,8 @@ var faultyRows = map[string]struct{ account, sql string }{
 
 const insertSchedules = `
 	INSERT INTO schedules (account_id, id, name, status, paused_reason, cadence, at_minute, time_zone, model_ids,
-		question_ids, repetitions, measurement_type, locale, country, language, min_change, next_at, credential_id, created_at, updated_at)`
+		question_ids, repetitions, measurement_type, locale, country, language, min_change, next_at, credential_id,
+		created_at, updated_at)`
 
 // broken serves the fixture with something broken.
 func (f *fixture) broken(t *testing.T, fault string) *target {
