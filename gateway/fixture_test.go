@@ -240,9 +240,10 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) {
 	}
 	pool := f.as(t, schema.Dispatch)
 	log := slog.New(slog.DiscardHandler)
-	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: 10 * time.Second, MaxWaiting: 1000, Log: log, Count: gateway.Count()})
-	at.dialWorkers = listen(t, worker.New(worker.Config{Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, 10*time.Second, 100),
-		NewID: store.NewID, Timeout: 10 * time.Second, Log: log, Metrics: worker.NewMetrics()}))
+	const timeout = 10 * time.Second
+	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: timeout, MaxWaiting: 1000, Log: log, Count: gateway.Count()})
+	at.dialWorkers = listen(t, worker.New(worker.Config{Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, timeout, 100),
+		NewID: store.NewID, Timeout: timeout, Log: log, Metrics: worker.NewMetrics()}))
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { task.NewRunner(log, dispatcher.Tasks()).Run(ctx) })
