@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -11,12 +10,11 @@ import (
 
 	"aiv/store"
 	"aiv/store/storetest"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // workScript answers each job with its id and attempt.
 const workScript = `
+job=$(cat)
 id=${job#*\"id\":\"}; id=${id%%\"*}
 attempt=${job#*\"attempt\":}; attempt=${attempt%%,*}
 sleep 0.05
@@ -28,9 +26,9 @@ printf '{"text":"of %s in attempt %s","citations":[],"search_queries":[],"model_
 func TestFaultWork(t *testing.T) {
 	t.Parallel()
 	runs, kills := byForm(10, 200), byForm(1, 50)
-	url, pool, _, key := databaseOfCustomer(t, 1_000_000)
+	url, pool, _, key := databaseOfCustomer(t)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
-	workers, ids := make([]*workProcess, 3), make([]store.ID, 3)
+	workers, ids := make([]*process, 3), make([]store.ID, 3)
 	start := func(i int) {
 		made := newWorker(t, url)
 		id, err := store.ParseID("wrk", made.ID)
@@ -41,17 +39,15 @@ func TestFaultWork(t *testing.T) {
 		start(i)
 	}
 	for n := range runs {
-		order(t, serve, key.Key, fmt.Sprint("work-", n))
+		serve.order(t, key.Key, fmt.Sprint("work-", n))
 	}
 	final := func() int { return number(t, pool, `SELECT count(*) FROM job_results`) }
 	var killed []store.ID
-	settled := make(map[string]string) // attempts that an aiv work reported as settled, by job
-	lost := 0
+	settled := make(map[string]int) // attempts that an aiv work reported as settled, by job
 	for n, i := 0, 0; n < kills; i = (i + 1) % len(workers) {
 		next := 6*runs*(n+1)/(kills+2) + rand.IntN(5)
 		storetest.Eventually(t, "jobs are completed", func() bool { return final() >= next })
-		workers[i].cmd.Process.Kill()
-		<-workers[i].ended
+		workers[i].kill()
 		killed = append(killed, ids[i])
 		workers[i].settlements(t, settled)
 		if number(t, pool, `SELECT count(*) FROM job_leases WHERE worker_id = $1`, ids[i]) > 0 {
@@ -71,36 +67,21 @@ func TestFaultWork(t *testing.T) {
 		w.cmd.Process.Signal(syscall.SIGTERM)
 	}
 	for _, w := range workers {
-		if err := <-w.ended; err != nil {
-			t.Errorf("aiv work ended with %v", err)
-		}
+		must(t, awaitEnd(t, w))
 		w.settlements(t, settled)
 	}
 
-	rows, err := pool.Query(t.Context(), `SELECT attempts, COALESCE(answer, error_code) FROM job_results`)
-	must(t, err)
-	stored := make(map[string]string)
-	var attempts int
-	var answer string
-	again := 0
-	if _, err := pgx.ForEachRow(rows, []any{&attempts, &answer}, func() error {
-		_, text, _ := strings.Cut(answer, `"text":"of `)
-		id, attempt, _ := strings.Cut(text, " in attempt ")
-		attempt, _, _ = strings.Cut(attempt, `"`)
-		if stored[id] = attempt; attempt != fmt.Sprint(attempts) {
-			t.Errorf("a job that was claimed %d times has %s", attempts, answer)
-		}
-		if attempts > 1 {
-			again++
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	stored, _ := storedAnswers(t, pool)
+	lost, again := 0, 0
 	for id, attempt := range settled {
 		if stored[id] != attempt {
 			lost++
-			t.Errorf("job %s was settled in attempt %s; the database has attempt %q", id, attempt, stored[id])
+			t.Errorf("job %s was settled in attempt %d; the database has attempt %d", id, attempt, stored[id])
+		}
+	}
+	for _, attempt := range stored {
+		if attempt > 1 {
+			again++
 		}
 	}
 	if len(stored) != 6*runs || again == 0 {
@@ -111,19 +92,19 @@ func TestFaultWork(t *testing.T) {
 
 // settlements reads from the log which attempts were settled, by job. It reports jobs that were settled by two
 // attempts.
-func (w *workProcess) settlements(t *testing.T, settled map[string]string) {
+func (w *process) settlements(t *testing.T, settled map[string]int) {
 	t.Helper()
-	for lines := bufio.NewScanner(strings.NewReader(w.log.String())); lines.Scan(); {
+	for line := range strings.Lines(w.log.String()) {
 		var l struct {
 			ID, State string
-			Attempt   json.Number
+			Attempt   int
 		}
-		if json.Unmarshal(lines.Bytes(), &l) != nil || l.State != "settled" { // the last line of a killed process may be cut
+		if json.Unmarshal([]byte(line), &l) != nil || l.State != "settled" { // the last line of a killed process may be cut
 			continue
 		}
-		if before, ok := settled[l.ID]; ok && before != string(l.Attempt) {
-			t.Errorf("job %s was settled in the attempts %s and %s", l.ID, before, l.Attempt)
+		if before, ok := settled[l.ID]; ok && before != l.Attempt {
+			t.Errorf("job %s was settled in the attempts %d and %d", l.ID, before, l.Attempt)
 		}
-		settled[l.ID] = string(l.Attempt)
+		settled[l.ID] = l.Attempt
 	}
 }

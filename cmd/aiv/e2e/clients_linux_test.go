@@ -2,14 +2,18 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/gateway"
 	"aiv/store/storetest"
@@ -18,7 +22,6 @@ import (
 // connections are connections to one process.
 type connections struct {
 	p     *process
-	mu    sync.Mutex
 	conns []net.Conn
 }
 
@@ -27,12 +30,9 @@ func (c *connections) open(t *testing.T, n int, first string) {
 	for range n {
 		conn, err := net.Dial("tcp", c.p.host())
 		must(t, err)
-		c.mu.Lock()
 		c.conns = append(c.conns, conn)
-		c.mu.Unlock()
-		if _, err := io.WriteString(conn, first); err != nil {
-			t.Error(err)
-		}
+		_, err = io.WriteString(conn, first)
+		must(t, err)
 	}
 }
 
@@ -46,7 +46,7 @@ func (c *connections) close() {
 func (c *connections) drip() (open int) {
 	for _, conn := range c.conns {
 		conn.SetReadDeadline(time.Now().Add(50 * time.Microsecond))
-		if _, err := conn.Read(make([]byte, 512)); err != nil && !isTimeout(err) {
+		if _, err := conn.Read(make([]byte, 512)); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			continue
 		}
 		if _, err := conn.Write([]byte("x")); err == nil {
@@ -56,17 +56,12 @@ func (c *connections) drip() (open int) {
 	return open
 }
 
-func isTimeout(err error) bool {
-	e, ok := err.(net.Error)
-	return ok && e.Timeout()
-}
-
 // TestFaultSlowClients: many clients send headers or bodies byte by byte, or nothing. Another client is served all the
 // time. In the long form it is served at normal speed, and slow connections are closed. It is not parallel, because it
 // measures the process.
 func TestFaultSlowClients(t *testing.T) {
 	slow, idle, rounds := byForm(100, 1000), byForm(300, 10_000), byForm(10, 80)
-	url, _, _, key := databaseOfCustomer(t, 1_000_000)
+	url, _, _, key := databaseOfCustomer(t)
 	p := startServe(t, url)
 	post := wirePost("slow", key.Key, testRun)
 	c := &connections{p: p}
@@ -84,9 +79,7 @@ func TestFaultSlowClients(t *testing.T) {
 		}
 		for range 5 {
 			sent := time.Now()
-			if a := p.get(t, "?path=/v1/me", key.Key); a.status != 200 {
-				t.Errorf("another client got %d %s", a.status, a.body)
-			}
+			p.serves(t, key.Key)
 			slowest = max(slowest, time.Since(sent))
 		}
 		if storetest.Long() {
@@ -103,12 +96,12 @@ func TestFaultSlowClients(t *testing.T) {
 		slow, idle, open, slowest, p.memory(t)>>20)
 }
 
-// TestFaultVanishingClients: clients close or half-close their connection before the response. Each request is counted,
-// and closed connections are no errors.
+// TestFaultVanishingClients: clients close or half-close their connection before the response, also while their request
+// waits. Each request is counted, and closed connections are no errors and cost no connection to the database.
 func TestFaultVanishingClients(t *testing.T) {
 	t.Parallel()
 	clients := byForm(100, 5000)
-	url, pool, _, key := databaseOfCustomer(t, 1_000_000)
+	url, pool, _, key := databaseOfCustomer(t)
 	p := startServe(t, url)
 	p.get(t, "?path=/v1/me", key.Key)
 	var wg sync.WaitGroup
@@ -145,18 +138,16 @@ func TestFaultVanishingClients(t *testing.T) {
 	if n := counted(); n > want {
 		t.Errorf("%d requests are counted, want %d", n, want)
 	}
-	if err := p.stop(); err != nil || strings.Contains(p.log.String(), `"ERROR"`) {
-		t.Errorf("aiv serve ended with %v\n%s", err, p.log.String())
+	vanishBehindLock(t, p, pool, key.Key)
+	if stops(t, p); strings.Contains(p.log.String(), `"ERROR"`) {
+		t.Errorf("closed connections left errors in the log:\n%s", p.log.String())
 	}
 }
 
-// TestFaultHalfClosedClients: clients close or half-close their connection while their request is served. Half-closed
-// clients get the response. Closed connections leave no error in the log and cost no connection to the database.
-func TestFaultHalfClosedClients(t *testing.T) {
-	t.Parallel()
-	url, pool, _, key := databaseOfCustomer(t, 1_000_000)
-	p := startServe(t, url)
-	p.get(t, "?path=/v1/runs", key.Key)
+// vanishBehindLock: clients close or half-close their connection while their request waits for a lock. Half-closed
+// clients get the response.
+func vanishBehindLock(t *testing.T, p *process, pool *pgxpool.Pool, key string) {
+	t.Helper()
 	tx, err := pool.Begin(t.Context())
 	must(t, err)
 	defer tx.Rollback(context.Background())
@@ -171,9 +162,9 @@ func TestFaultHalfClosedClients(t *testing.T) {
 		conns = append(conns, conn.(*net.TCPConn))
 	}
 	for i, conn := range conns {
-		request := wireGet("?path=/v1/runs", key.Key)
+		request := wireGet("?path=/v1/runs", key)
 		if i == 0 {
-			request = wirePost("half", key.Key, testRun)
+			request = wirePost("half", key, testRun)
 		}
 		_, err = io.WriteString(conn, request)
 		must(t, err)
@@ -195,11 +186,5 @@ func TestFaultHalfClosedClients(t *testing.T) {
 		if err != nil || !ok || !slices.Contains([]string{"200", "202", "503"}, status[:3]) {
 			t.Errorf("half-closed client %d got %.300q, %v", i, got, err)
 		}
-	}
-	if err := p.stop(); err != nil {
-		t.Errorf("aiv serve ended with %v", err)
-	}
-	if log := p.log.String(); strings.Contains(log, `"ERROR"`) {
-		t.Errorf("closed connections left errors in the log:\n%s", log)
 	}
 }

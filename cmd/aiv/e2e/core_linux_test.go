@@ -20,51 +20,48 @@ import (
 // output lists every goroutine and contains no key, and it leaves no core file, because its memory contains keys.
 func TestFaultCore(t *testing.T) {
 	t.Parallel()
-	url, _, _, key := databaseOfCustomer(t, 1_000_000)
-	for _, signal := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGSEGV} {
-		cmd := crashing(t, "serve", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0")
-		p := start(t, url, cmd)
-		var clients sync.WaitGroup
-		var answered atomic.Int64
-		for range 4 {
-			clients.Go(func() {
-				for { // until the process has ended
-					if _, err := p.do(t.Context(), "POST", "", key.Key, "core", testRun); err != nil {
-						return
-					}
-					answered.Add(1)
+	url, _, _, key := databaseOfCustomer(t)
+	cmd := crashing(t, onFreePorts("serve")...)
+	p := start(t, url, cmd)
+	var clients sync.WaitGroup
+	var answered atomic.Int64
+	for range 4 {
+		clients.Go(func() {
+			for { // until the process has ended
+				if _, err := p.do(t.Context(), "POST", "", key.Key, "core", testRun); err != nil {
+					return
 				}
-			})
-		}
-		storetest.Eventually(t, "20 responses", func() bool { return answered.Load() >= 20 })
-		p.cmd.Process.Signal(signal)
-		p.wait()
-		clients.Wait()
-		checkRemains(t, cmd, p.log, key.Key[len("aiv_live_")+8:])
+				answered.Add(1)
+			}
+		})
 	}
+	storetest.Eventually(t, "20 responses", func() bool { return answered.Load() >= 20 })
+	p.cmd.Process.Signal(syscall.SIGABRT)
+	p.wait()
+	clients.Wait()
+	checkRemains(t, cmd, p.log, key.Key[len("aiv_live_")+8:])
 }
 
 // TestEngineCore is TestFaultCore for a worker with a request in flight, which has started no process that could have
 // its key.
 func TestEngineCore(t *testing.T) {
 	t.Parallel()
-	url, _, _, key := databaseOfCustomer(t, 1000)
+	url, _, _, key := databaseOfCustomer(t)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
-	order(t, serve, key.Key, "core")
+	serve.order(t, key.Key, "core")
 	fake := enginestest.New(t, "openai")
 	began := make(chan struct{}, 1)
 	fake.Then(func(w http.ResponseWriter, r *http.Request) {
 		began <- struct{}{}
 		<-r.Context().Done()
 	})
-	as := func(args ...string) *exec.Cmd { return crashing(t, args...) }
-	w := startEngineAs(t, as, dispatch, newWorker(t, url).Token, "openai", fake.URL, enginestest.Key)
+	w := launch(t, crashing(t, engineArgs(t, dispatch, newWorker(t, url).Token, "openai", fake.URL, enginestest.Key)...))
 	<-began
-	if children := childrenOf(t, w.cmd.Process.Pid); len(children) > 0 {
-		t.Errorf("aiv work has started processes:\n%s", strings.Join(children, "\n"))
+	if children := childrenOf(t, w.cmd.Process.Pid); children != "" {
+		t.Errorf("aiv work has started the processes %s", children)
 	}
 	w.cmd.Process.Signal(syscall.SIGABRT)
-	<-w.ended
+	w.wait()
 	checkRemains(t, w.cmd, w.log, enginestest.Key)
 }
 
@@ -90,23 +87,16 @@ func checkRemains(t *testing.T, cmd *exec.Cmd, log *logBuffer, secret string) {
 	}
 }
 
-// childrenOf returns the lines of proc_pid_stat(5) of a process's children.
-func childrenOf(t *testing.T, pid int) (children []string) {
+// childrenOf returns the ids of a process's children.
+func childrenOf(t *testing.T, pid int) (children string) {
 	t.Helper()
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil || len(stats) == 0 {
-		t.Fatalf("/proc lists %d processes (%v)", len(stats), err)
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatalf("the process has %d threads (%v)", len(threads), err)
 	}
-	for _, path := range stats {
-		stat, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		// The name stands in parentheses, and may contain some. The state and the parent follow.
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if len(fields) > 1 && fields[1] == fmt.Sprint(pid) {
-			children = append(children, string(stat))
-		}
+	for _, file := range threads {
+		ids, _ := os.ReadFile(file) // or the thread has ended
+		children += string(ids)
 	}
 	return children
 }

@@ -108,13 +108,11 @@ func (c *crowd) settleMuch() {
 	text := strings.Repeat("x", min(200<<10, (8<<20-100)/len(jobs)-around))
 	var b strings.Builder
 	b.Grow(8 << 20) // a builder that grows copies this several times
-	b.WriteString(`{"jobs":[`)
-	for i, j := range jobs {
-		if i > 0 {
-			b.WriteString(",")
-		}
-		fmt.Fprintf(&b, `{"id":%q,"attempt":%d,"outcome":"completed","answer":{"text":"%s","citations":[],"search_queries":[],"model_version":null,"answered_at":"2026-01-01T00:00:00Z"}}`,
-			j.ID, j.Attempt, text)
+	separator := `{"jobs":[`
+	for _, j := range jobs {
+		fmt.Fprintf(&b, `%s{"id":%q,"attempt":%d,"outcome":"completed","answer":{"text":"%s",`, separator, j.ID, j.Attempt, text)
+		b.WriteString(`"citations":[],"search_queries":[],"model_version":null,"answered_at":"2026-01-01T00:00:00Z"}}`)
+		separator = ","
 	}
 	b.WriteString(`]}`)
 	for range 2 {
@@ -135,80 +133,55 @@ func (c *crowd) settleMuch() {
 	}
 }
 
-// sendValues sends as many JSON values as a request may have.
-func (c *crowd) sendValues() {
-	c.send("/settle", `{"jobs":[`+strings.Repeat("0,", 999_990)+`0]}`)
-	c.pause(100 * time.Millisecond)
-}
-
-// dial opens a connection that takes little unread data.
-func (c *crowd) dial() net.Conn {
+// hold sends the head and a part of the body of a request on a connection that takes little unread data, calls during,
+// and disconnects.
+func (c *crowd) hold(route string, length int, part string, during func(net.Conn)) {
 	d := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
 		return raw.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
 	}}
 	conn, err := d.DialContext(context.Background(), "tcp", c.p.host())
 	if err != nil {
 		c.t.Error(err)
-		return nil
-	}
-	conn.SetDeadline(time.Now().Add(patience))
-	return conn
-}
-
-func (c *crowd) head(route string, length int) string {
-	return "POST /worker/v1" + route + " HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + c.token +
-		"\r\nContent-Type: application/json\r\nContent-Length: " + fmt.Sprint(length) + "\r\n\r\n"
-}
-
-// spaces returns 2 MiB, which all clients share: to make it costs more than to send it.
-var spaces = sync.OnceValue(func() string { return strings.Repeat(" ", 2<<20) })
-
-// sendSlowly sends a quarter of a large settlement, then a byte now and then.
-func (c *crowd) sendSlowly() {
-	conn := c.dial()
-	if conn == nil {
 		return
 	}
 	defer conn.Close()
-	const length = 8 << 20
-	io.WriteString(conn, c.head("/settle", length)+`{"jobs":[`)
-	io.WriteString(conn, spaces())
-	for range 30 {
-		if _, err := io.WriteString(conn, " "); err != nil { // refused
-			c.pause(2 * time.Second)
-			return
+	conn.SetDeadline(time.Now().Add(patience))
+	fmt.Fprintf(conn, "POST /worker/v1%s HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n", route, c.token)
+	fmt.Fprintf(conn, "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", length, part)
+	during(conn)
+}
+
+// begun returns the first 2 MiB of a settlement, which all clients share: to make it costs more than to
+// send it.
+var begun = sync.OnceValue(func() string { return `{"jobs":[` + strings.Repeat(" ", 2<<20) })
+
+// sendSlowly sends a quarter of a large settlement, then a byte now and then.
+func (c *crowd) sendSlowly() {
+	c.hold("/settle", 8<<20, begun(), func(conn net.Conn) {
+		for range 30 {
+			if _, err := io.WriteString(conn, " "); err != nil { // refused
+				c.pause(2 * time.Second)
+				return
+			}
+			c.pause(500 * time.Millisecond)
 		}
-		c.pause(500 * time.Millisecond)
-	}
+	})
 }
 
 // readNothing claims 500 jobs with long questions and does not read them.
 func (c *crowd) readNothing() {
-	conn := c.dial()
-	if conn == nil {
-		return
-	}
-	defer conn.Close()
 	body := claimOf("s", 500, 0)
-	io.WriteString(conn, c.head("/claim", len(body))+body)
-	c.pause(10 * time.Second)
+	c.hold("/claim", len(body), body, func(net.Conn) { c.pause(10 * time.Second) })
 }
 
 // vanish sends a claim that waits, or half a settlement, and disconnects.
 func (c *crowd) vanish() {
-	conn := c.dial()
-	if conn == nil {
-		return
-	}
-	defer conn.Close()
+	route, length, part := "/settle", 2<<20, begun()[:1<<20]
 	if rand.IntN(2) == 0 {
-		body := claimOf("p", 5, 30)
-		io.WriteString(conn, c.head("/claim", len(body))+body)
-	} else {
-		io.WriteString(conn, c.head("/settle", 2<<20)+`{"jobs":[`)
-		io.WriteString(conn, spaces()[:1<<20])
+		route, part = "/claim", claimOf("p", 5, 30)
+		length = len(part)
 	}
-	c.pause(rand.N(time.Second))
+	c.hold(route, length, part, func(net.Conn) { c.pause(rand.N(time.Second)) })
 }
 
 // workOn claims and settles single jobs until it has settled ten, and for a while. Each request must succeed. It

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -42,23 +41,16 @@ func customer(t *testing.T, databaseURL string, rate int) (account string, key m
 	t.Helper()
 	t.Cleanup(func() { verify(t, databaseURL) })
 	made := createCustomer(t, databaseURL, rate)
-	return made.account, made.keys[rate]
+	return made.account, made.key
 }
 
-// databaseOfCustomer is database and customer in one. It copies a database that has the customer, with a key for each
-// of the rates that tests need.
-func databaseOfCustomer(t *testing.T, rate int) (url string, pool *pgxpool.Pool, account string, key madeKey) {
+// databaseOfCustomer is database and customer in one, with a high rate. It copies a database that has the customer.
+func databaseOfCustomer(t *testing.T) (url string, pool *pgxpool.Pool, account string, key madeKey) {
 	t.Helper()
-	url, made := customers.Copy(t, func(t testing.TB, url string) createdCustomer {
-		return createCustomer(t, url, 5, 100, 1000, 100_000, 1_000_000)
-	})
-	key, ok := made.keys[rate]
-	if !ok {
-		t.Fatalf("add the rate %d to databaseOfCustomer", rate)
-	}
+	url, made := customers.Copy(t, func(t testing.TB, url string) createdCustomer { return createCustomer(t, url, 1_000_000) })
 	pool = open(t, url)
 	t.Cleanup(func() { verify(t, url) })
-	return url, pool, made.account, key
+	return url, pool, made.account, made.key
 }
 
 // customers is package-level because all tests copy one database.
@@ -66,88 +58,79 @@ var customers storetest.Filled[createdCustomer]
 
 type createdCustomer struct {
 	account string
-	keys    map[int]madeKey // by rate
+	key     madeKey
 }
 
-func createCustomer(t testing.TB, databaseURL string, rates ...int) createdCustomer {
+func createCustomer(t testing.TB, databaseURL string, rate int) createdCustomer {
 	t.Helper()
-	made := createdCustomer{keys: make(map[int]madeKey)}
-	asOperator(t, databaseURL, func(ctx context.Context, pool *pgxpool.Pool, admin *auth.Admin) error {
-		if err := admin.SetPlan(ctx, auth.Plan{Code: "test", Features: []string{"api_access"}}); err != nil {
-			return err
-		}
-		a, err := admin.CreateAccount(ctx, "test", "test")
-		if err != nil {
-			return err
-		}
-		made.account = a.ID.Text("acct")
-		if err := importCatalog(ctx, pool, testCatalog, "p"); err != nil {
-			return err
-		}
-		for _, rate := range rates {
-			if made.keys[rate], err = createKey(ctx, admin, a.ID, rate); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return made
+	admin := operator(t, databaseURL)
+	defer admin.Pool.Close()
+	must(t, admin.SetPlan(t.Context(), auth.Plan{Code: "test", Features: []string{"api_access"}}))
+	a, err := admin.CreateAccount(t.Context(), "test", "test")
+	must(t, err)
+	importCatalog(t, admin.Pool, testCatalog, "p")
+	return createdCustomer{a.ID.Text("acct"), createKey(t, admin, a.ID, rate)}
 }
 
-func newKey(t *testing.T, databaseURL, account string, rate int) (key madeKey) {
+func newKey(t *testing.T, databaseURL, account string, rate int) madeKey {
 	t.Helper()
-	asOperator(t, databaseURL, func(ctx context.Context, _ *pgxpool.Pool, admin *auth.Admin) error {
-		id, err := store.ParseID("acct", account)
-		if err != nil {
-			return err
-		}
-		key, err = createKey(ctx, admin, id, rate)
-		return err
-	})
+	admin := operator(t, databaseURL)
+	defer admin.Pool.Close()
+	id, err := store.ParseID("acct", account)
+	must(t, err)
+	return createKey(t, admin, id, rate)
+}
+
+func revokedKey(t *testing.T, databaseURL, account string) madeKey {
+	t.Helper()
+	key := newKey(t, databaseURL, account, 1000)
+	admin := operator(t, databaseURL)
+	defer admin.Pool.Close()
+	id, err := store.ParseID("cred", key.ID)
+	must(t, err)
+	_, err = admin.RevokeKey(t.Context(), id)
+	must(t, err)
 	return key
 }
 
-func createKey(ctx context.Context, admin *auth.Admin, account store.ID, rate int) (madeKey, error) {
-	c, err := admin.CreateKey(ctx, account, auth.Terms{Name: new("test"), Scopes: auth.Scopes, RateLimit: &rate})
-	return madeKey{c.ID.Text("cred"), c.Key}, err
+func createKey(t testing.TB, admin *auth.Admin, account store.ID, rate int) madeKey {
+	t.Helper()
+	c, err := admin.CreateKey(t.Context(), account, auth.Terms{Name: new("test"), Scopes: auth.Scopes, RateLimit: &rate})
+	must(t, err)
+	return madeKey{c.ID.Text("cred"), c.Key}
 }
 
 type madeWorker struct{ ID, Token string }
 
-func newWorker(t *testing.T, databaseURL string) (w madeWorker) {
+func newWorker(t *testing.T, databaseURL string) madeWorker {
 	t.Helper()
-	asOperator(t, databaseURL, func(ctx context.Context, _ *pgxpool.Pool, admin *auth.Admin) error {
-		worker, token, err := admin.CreateWorker(ctx, "test", nil)
-		w = madeWorker{worker.ID.Text("wrk"), token}
-		return err
-	})
-	return w
+	admin := operator(t, databaseURL)
+	defer admin.Pool.Close()
+	worker, token, err := admin.CreateWorker(t.Context(), "test", nil)
+	must(t, err)
+	return madeWorker{worker.ID.Text("wrk"), token}
 }
 
 // importCatalog imports a file and records that all dependencies of the providers are met.
-func importCatalog(ctx context.Context, pool *pgxpool.Pool, file string, providers ...string) error {
+func importCatalog(t testing.TB, pool *pgxpool.Pool, file string, providers ...string) {
+	t.Helper()
 	admin := &catalog.Admin{Pool: pool, Actor: "test"}
-	if _, err := admin.Import(ctx, strings.NewReader(file), nil); err != nil {
-		return err
-	}
+	_, err := admin.Import(t.Context(), strings.NewReader(file), nil)
+	must(t, err)
 	for _, p := range providers {
 		for _, d := range catalog.Dependencies {
-			if err := admin.SetDependency(ctx, p, d, true, "test"); err != nil {
-				return err
-			}
+			must(t, admin.SetDependency(t.Context(), p, d, true, "test"))
 		}
 	}
-	return nil
 }
 
-// asOperator changes the database as commands of aiv do, over one connection: a process for each change would take far
-// longer.
-func asOperator(t testing.TB, databaseURL string, change func(context.Context, *pgxpool.Pool, *auth.Admin) error) {
+// operator changes the database as commands of aiv do, over one connection: a process for each change would take far
+// longer. Its pool must be closed.
+func operator(t testing.TB, databaseURL string) *auth.Admin {
 	t.Helper()
 	pool, err := store.Open(t.Context(), databaseURL, 1)
 	must(t, err)
-	defer pool.Close()
-	must(t, change(t.Context(), pool, &auth.Admin{Pool: pool, Actor: "test"}))
+	return &auth.Admin{Pool: pool, Actor: "test"}
 }
 
 const testCatalog = `{"kind":"provider","code":"p","name":"P"}

@@ -23,9 +23,6 @@ const (
 	recovery = 2 * time.Second
 )
 
-// patience is how long tests wait for what must happen.
-const patience = storetest.Patience
-
 // byForm returns what the short or the long form of a test has.
 func byForm[T any](short, long T) T {
 	if storetest.Long() {
@@ -48,16 +45,13 @@ func TestFaultDatabase(t *testing.T) {
 		hit  func(t *testing.T, c *storetest.Cluster, l *load)
 	}{
 		{"kill -9, back at once", 20, func(t *testing.T, c *storetest.Cluster, _ *load) { crash(t, c) }},
-		{"kill -9, away", 3, crashAway},
-		{"stopped, away", 3, stopAway},
-		{"connections cut", 50, cutConnections},
+		{"kill -9, away", 3, func(t *testing.T, c *storetest.Cluster, l *load) { away(t, c, l, c.Kill) }},
+		{"stopped, away", 3, func(t *testing.T, c *storetest.Cluster, l *load) { away(t, c, l, c.Stop) }},
+		{"connections cut", 50, func(t *testing.T, c *storetest.Cluster, _ *load) { c.Exec(t, "aiv", cut) }},
 		{"max_connections", 3, takeConnections},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
-			times := 1
-			if storetest.Long() {
-				times = fault.long
-			}
+			times := byForm(1, fault.long)
 			l.anew()
 			var slowest time.Duration
 			for range times {
@@ -86,21 +80,13 @@ func crash(t *testing.T, c *storetest.Cluster) {
 	c.Start(t)
 }
 
-func crashAway(t *testing.T, c *storetest.Cluster, l *load) {
-	c.Kill()
-	l.suffer(10 * time.Second)
-	c.Start(t)
-}
-
-func stopAway(t *testing.T, c *storetest.Cluster, l *load) {
-	c.Stop()
+func away(t *testing.T, c *storetest.Cluster, l *load, end func()) {
+	end()
 	l.suffer(10 * time.Second)
 	c.Start(t)
 }
 
 const cut = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'aiv' AND pid <> pg_backend_pid()`
-
-func cutConnections(t *testing.T, c *storetest.Cluster, _ *load) { c.Exec(t, "aiv", cut) }
 
 // takeConnections takes all of the server's connections and keeps them for a while.
 func takeConnections(t *testing.T, c *storetest.Cluster, l *load) {
@@ -165,12 +151,7 @@ func (l *load) survived(t *testing.T, bound time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range *l.serves.Load() {
-		select {
-		case err := <-p.ended:
-			p.ended <- err
-			t.Errorf("a process ended: %v\n%s", err, p.log.end())
-		default:
-		}
+		p.isRunning(t)
 	}
 	if storetest.Long() && l.slowest > bound {
 		t.Errorf("a response took %v, want %v at most", l.slowest, bound)
@@ -185,16 +166,4 @@ func (l *load) suffer(lasting time.Duration) {
 	if storetest.Long() {
 		<-time.After(lasting)
 	}
-}
-
-// refused waits until a request gets 503.
-func (l *load) refused() {
-	l.t.Helper()
-	count := func() int {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.statuses[http.StatusServiceUnavailable]
-	}
-	before := count()
-	storetest.Eventually(l.t, "a request is refused", func() bool { return count() > before })
 }

@@ -19,26 +19,23 @@ import (
 // error to report.
 func TestLogIsNotRead(t *testing.T) {
 	t.Parallel()
-	url, _, _, key := databaseOfCustomer(t, 1_000_000)
+	url, _, _, key := databaseOfCustomer(t)
 	p, log := startUnread(t, url, "-drain", "1s")
 	const pipeSize = 4096 // a dozen lines
 	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, log.Fd(), syscall.F_SETPIPE_SZ, pipeSize); errno != 0 {
 		t.Fatal(errno)
 	}
 	for range 200 {
-		if a := p.get(t, "?path=/v1/me", key.Key); a.status != 200 {
-			t.Fatalf("got %d %s", a.status, a.body)
-		}
+		p.serves(t, key.Key)
 	}
 	conn, err := net.Dial("tcp", p.host()) // its request takes longer than -drain
 	must(t, err)
 	defer conn.Close()
-	if _, err := io.WriteString(conn, strings.TrimSuffix(wirePost("unread", key.Key, testRun), testRun)); err != nil {
-		t.Fatal(err)
-	}
-	p.get(t, "?path=/v1/me", key.Key)
+	_, err = io.WriteString(conn, strings.TrimSuffix(wirePost("unread", key.Key, testRun), testRun))
+	must(t, err)
+	p.serves(t, key.Key)
 	p.cmd.Process.Signal(syscall.SIGTERM)
-	err = awaitEnd(t, "aiv serve", p.ended)
+	err = awaitEnd(t, p)
 	if p.cmd.ProcessState.ExitCode() != 1 {
 		t.Errorf("aiv serve ended with %v, want exit status 1, since a request was cut off", err)
 	}
@@ -49,8 +46,8 @@ func TestLogIsNotRead(t *testing.T) {
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
 	url, _ := database(t)
-	p := start(t, url, exec.Command("sh", "-c", `ulimit -n 128 && exec "$0" "$@"`, binary,
-		"serve", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"))
+	args := append([]string{"-c", `ulimit -n 128 && exec "$0" "$@"`, binary}, onFreePorts("serve")...)
+	p := start(t, url, exec.Command("sh", args...))
 	silent := &connections{p: p}
 	silent.open(t, 140, "")
 	other := &http.Client{Timeout: patience, Transport: &http.Transport{
@@ -64,18 +61,16 @@ func TestFewDescriptors(t *testing.T) {
 		}
 	}
 	silent.close()
-	if err := p.stop(); err != nil {
-		t.Errorf("the process ended with %v", err)
-	}
-	if log := p.log.String(); !strings.Contains(log, "too many connections of one address") {
-		t.Errorf("the log does not mention the connections:\n%s", p.log.end())
+	stops(t, p)
+	if !strings.Contains(p.log.String(), "too many connections of one address") {
+		t.Error("the log does not mention the connections")
 	}
 }
 
 // TestWorkLogIsNotRead: a worker whose log is not read works its jobs, and ends after SIGTERM.
 func TestWorkLogIsNotRead(t *testing.T) {
 	t.Parallel()
-	url, _, _, key := databaseOfCustomer(t, 1000)
+	url, _, _, key := databaseOfCustomer(t)
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	r, w, err := os.Pipe()
 	must(t, err)
@@ -85,14 +80,10 @@ func TestWorkLogIsNotRead(t *testing.T) {
 	if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("the pipe is not full: %v", err)
 	}
-	dir := t.TempDir()
-	cmd := exec.Command(binary, append(workArgs(t, dispatch, dir, newWorker(t, url).Token), "--", "false")...)
+	cmd := exec.Command(binary, append(workArgs(t, dispatch, t.TempDir(), newWorker(t, url).Token), "--", "false")...)
 	cmd.Stderr = w
-	worker := startWorkProcess(t, cmd, dir)
-	run := order(t, serve, key.Key, "unread")
-	wait(t, "the run", `"status":"failed"`, func() string { return serve.get(t, "/v1/runs/"+run, key.Key).body })
-	cmd.Process.Signal(syscall.SIGTERM)
-	if err := awaitEnd(t, "aiv work", worker.ended); err != nil {
-		t.Errorf("aiv work ended with %v", err)
-	}
+	worker := launch(t, cmd)
+	serve.awaitRun(t, key.Key, serve.order(t, key.Key, "unread"), `"status":"failed"`)
+	worker.cmd.Process.Signal(syscall.SIGTERM)
+	must(t, awaitEnd(t, worker))
 }

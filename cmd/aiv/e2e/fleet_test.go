@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,9 +58,7 @@ func newFleetOf(t *testing.T, url string, keys []string, runs, repetitions, disp
 	defer serve.kill()
 	body := strings.Replace(testRun, `"repetitions":3`, fmt.Sprint(`"repetitions":`, repetitions), 1)
 	for n := range runs {
-		if a, err := serve.do(t.Context(), "POST", "", keys[n%len(keys)], fmt.Sprint("fleet-", n), body); err != nil || a.status != 202 {
-			t.Fatalf("creating a run: %v %v", a, err)
-		}
+		serve.send(t, 202, "POST", "", keys[n%len(keys)], fmt.Sprint("fleet-", n), body)
 	}
 	f := &fleet{t: t, url: url, token: newWorker(t, url).Token, total: 2 * repetitions * runs, args: args,
 		dispatch: make([]atomic.Pointer[process], dispatchers), settled: make(map[string]int), text: answerText}
@@ -213,31 +212,44 @@ func endLeases(t *testing.T, pool *pgxpool.Pool, workers ...store.ID) {
 func (f *fleet) check(what string, pool *pgxpool.Pool) {
 	t := f.t
 	t.Helper()
-	rows, err := pool.Query(t.Context(), `SELECT answer FROM job_results WHERE error_code IS NULL`)
-	must(t, err)
-	answers, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	must(t, err)
-	stored := make(map[string]string, len(answers)) // job and attempt, by job
-	for _, a := range answers {
-		_, text, _ := strings.Cut(a, `"text":"of `)
-		text, _, _ = strings.Cut(text, `"`)
-		text, _, _ = strings.Cut(text, ".")
-		id, _, _ := strings.Cut(text, " ")
-		stored[id] = text
-	}
+	stored, answers := storedAnswers(t, pool)
 	lost := 0
 	for id, attempt := range f.settled {
-		if stored[id] != fmt.Sprintf("%s in attempt %d", id, attempt) {
+		if stored[id] != attempt {
 			lost++
-			t.Errorf("%s: job %s was acknowledged in attempt %d; the database has %q", what, id, attempt, stored[id])
+			t.Errorf("%s: job %s was acknowledged in attempt %d; the database has attempt %d", what, id, attempt, stored[id])
 		}
 	}
-	if len(f.twice) > 0 || len(stored) != f.total || len(answers) != f.total {
-		t.Errorf("%s: %d jobs were settled twice; %d answers of %d jobs, want %d", what, len(f.twice), len(answers), len(stored), f.total)
+	if len(f.twice) > 0 || len(stored) != f.total || answers != f.total {
+		t.Errorf("%s: %d jobs were settled twice; %d answers of %d jobs, want %d", what, len(f.twice), answers, len(stored), f.total)
 	}
 	if n := number(t, pool, `SELECT count(*) FROM measurement_runs WHERE status <> 'completed'`); n > 0 {
 		t.Errorf("%s: %d runs are not completed", what, n)
 	}
-	t.Logf("%s: %d of %d jobs final, %d acknowledged, lost %d, twice %d; %d kills of workers, %d requests failed", what, len(answers), f.total,
+	t.Logf("%s: %d of %d jobs final, %d acknowledged, lost %d, twice %d; %d kills of workers, %d requests failed", what, answers, f.total,
 		len(f.settled), lost, len(f.twice), f.deaths.Load(), f.failed)
+}
+
+var answered = regexp.MustCompile(`"text":"of (\w+) in attempt (\d+)`)
+
+// storedAnswers returns the attempt that each job's answer in the database is of, by job, and the number of answers. The
+// attempt must be the last one of the job.
+func storedAnswers(t *testing.T, pool *pgxpool.Pool) (attempts map[string]int, answers int) {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), `SELECT attempts, COALESCE(answer, error_code) FROM job_results`)
+	must(t, err)
+	attempts = make(map[string]int)
+	var attempt int
+	var answer string
+	_, err = pgx.ForEachRow(rows, []any{&attempt, &answer}, func() error {
+		if of := answered.FindStringSubmatch(answer); of == nil || of[2] != fmt.Sprint(attempt) {
+			t.Errorf("a job that was claimed %d times has %s", attempt, answer)
+		} else {
+			attempts[of[1]] = attempt
+			answers++
+		}
+		return nil
+	})
+	must(t, err)
+	return attempts, answers
 }

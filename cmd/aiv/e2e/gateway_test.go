@@ -22,12 +22,12 @@ func TestFaultGatewayCrash(t *testing.T) {
 		}
 		l.acknowledged(1 + rand.IntN(100))
 		serves := [...]*process{l.process(0), l.process(1)}
-		before := l.cutOff()
+		before := l.cut.Load()
 		serves[k%2].kill()
 		serves[k%2] = startServe(t, url)
 		both := serves[:]
 		l.serves.Store(&both)
-		if l.cutOff() > before {
+		if l.cut.Load() > before {
 			hit++
 		}
 	}

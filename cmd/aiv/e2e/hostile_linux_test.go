@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +24,7 @@ const closed = 0
 // is closed or stays open. Other clients are not affected.
 func TestFaultHostileMessages(t *testing.T) {
 	t.Parallel()
-	url, _, _, key := databaseOfCustomer(t, 1_000_000)
+	url, _, _, key := databaseOfCustomer(t)
 	p := startServe(t, url)
 	head := "Host: a\r\nAuthorization: Bearer " + key.Key + "\r\n"
 	post := "POST " + gateway.Base + " HTTP/1.1\r\n" + head + "Content-Type: application/json\r\nIdempotency-Key: k\r\n"
@@ -49,12 +50,9 @@ func TestFaultHostileMessages(t *testing.T) {
 		{"two lengths", post + length + "Content-Length: 3\r\n\r\n" + one + me, []int{400, closed}},
 		{"two lengths in one", post + "Content-Length: 3, 45\r\n\r\n" + one + me, []int{400, closed}},
 		{"a length with a sign", post + "Content-Length: +3\r\n\r\n{}\n" + me, []int{400, closed}},
-		{"a negative length", post + "Content-Length: -1\r\n\r\n" + me, []int{400, closed}},
-		{"a hexadecimal length", post + "Content-Length: 0x2\r\n\r\n{}" + me, []int{400, closed}},
 		{"a length beyond 64 bits", post + "Content-Length: 99999999999999999999\r\n\r\n" + me, []int{400, closed}},
 		{"an unknown coding", post + "Transfer-Encoding: xchunked\r\n\r\n" + chunk, []int{501, closed}},
 		{"a coding beside chunked", post + "Transfer-Encoding: gzip, chunked\r\n\r\n" + chunk, []int{501, closed}},
-		{"chunked twice", post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk, []int{501, closed}},
 		{"chunked with a control character", post + "Transfer-Encoding: \x0bchunked\r\n\r\n" + chunk, []int{400, closed}},
 		// RFC 9112, 6.3: chunked overrides the length, and the connection ends.
 		{"a length beside chunked", post + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + me, []int{405, closed}},
@@ -62,8 +60,6 @@ func TestFaultHostileMessages(t *testing.T) {
 
 		{"a chunk without a size", chunked + "\r\n" + one + "\r\n0\r\n\r\n", []int{400, closed}},
 		{"a chunk's size with a sign", chunked + "+2\r\n{}\r\n0\r\n\r\n", []int{400, closed}},
-		{"a chunk's size with 0x", chunked + "0x2\r\n{}\r\n0\r\n\r\n", []int{400, closed}},
-		{"a chunk's size beyond 64 bits", chunked + "fffffffffffffffff\r\n{}\r\n0\r\n\r\n", []int{400, closed}},
 		{"a chunk longer than its size", chunked + "1\r\n{}\r\n0\r\n\r\n", []int{400, closed}},
 		{"a chunk's extension without end", chunked + "2;" + strings.Repeat("x", 1<<20), []int{400, closed}},
 		{"chunks of one byte with long extensions", chunked + strings.Repeat("1;"+strings.Repeat("x", 1000)+"\r\n \r\n", 1000), []int{400, closed}},
@@ -75,50 +71,35 @@ func TestFaultHostileMessages(t *testing.T) {
 		{"two hosts", get + "Host: a\r\nHost: b\r\n\r\n", []int{400, closed}},
 		{"a space before the colon", get + head + "Content-Length : 5\r\n\r\n", []int{400, closed}},
 		{"a folded header", get + head + "X: a\r\n b\r\n\r\n", []int{200}}, // RFC 9112, 5.2: as if it were a space,
-		{"a header without a name", get + head + ": x\r\n\r\n", []int{400, closed}},
 		{"a header without a colon", get + head + "x\r\n\r\n", []int{400, closed}},
 		{"a NUL in a header", get + head + "X: a\x00b\r\n\r\n", []int{400, closed}},
-		{"a NUL in the key", get + "Host: a\r\nAuthorization: Bearer a\x00b\r\n\r\n", []int{400, closed}},
 		{"a carriage return in a header", get + head + "X: a\rb\r\n\r\n", []int{400, closed}},
 		{"a header of 1 MiB", get + head + "X: " + strings.Repeat("x", 1<<20) + "\r\n\r\n", []int{431, closed}},
-		{"100,000 headers", get + head + strings.Repeat("X: x\r\n", 100_000) + "\r\n", []int{431, closed}},
 		{"an address of 1 MiB", "GET " + gateway.Base + "?path=" + strings.Repeat("x", 1<<20) + " HTTP/1.1\r\n" + head + "\r\n", []int{431, closed}},
-		{"a method of 1 MiB", strings.Repeat("x", 1<<20) + " / HTTP/1.1\r\n" + head + "\r\n", []int{431, closed}},
 		{"a line without end", strings.Repeat("x", 1<<20), []int{431, closed}},
 		{"two keys", get + head + "Authorization: Bearer x\r\n\r\n", []int{401}},
 		{"a line feed in a value", get + "Host: a\r\nAuthorization: Bearer " + key.Key + "\nX-Injected: yes\r\n\r\n", []int{200}},
 
 		// Other protocols, other methods, other addresses.
-		{"HTTP/0.9", "GET " + gateway.Base + "\r\n\r\n", []int{400, closed}},
 		{"HTTP/1.0", strings.Replace(me, "HTTP/1.1", "HTTP/1.0", 1), []int{200, closed}},
 		{"HTTP/3.0", strings.Replace(me, "HTTP/1.1", "HTTP/3.0", 1), []int{505, closed}},
 		{"HTTP/2's preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{404, closed}},
 		{"TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", []int{400, closed}},
-		{"bytes", "\x00\xff\xfe\r\n\r\n", []int{400, closed}},
 		{"an address as a proxy gets it", strings.Replace(me, "GET ", "GET http://elsewhere", 1), []int{200}},
 		{"a NUL in an address", strings.Replace(me, "/me", "/me%00", 1), []int{404}},
 		{"a line feed in an address", strings.Replace(me, "/me", "/me%0d%0aX-Injected:%20yes", 1), []int{404}},
 		{"invalid UTF-8 in an address", strings.Replace(me, "/me", "/me%ff", 1), []int{404}},
 		{"an address with .. segments", strings.Replace(me, "?path=/v1/me", "/../../etc/passwd", 1), []int{404}},
 		{"an asterisk", "OPTIONS * HTTP/1.1\r\n" + head + "\r\n", []int{404}},
-		{"lower case", strings.Replace(me, "GET", "get", 1), []int{405}},
+		{"TRACE", strings.Replace(me, "GET", "TRACE", 1), []int{405}},
+		{"CONNECT", strings.Replace(me, "GET", "CONNECT", 1), []int{405}},
 		{"a method with a line feed", strings.Replace(me, "GET", "G\nET", 1), []int{400, closed}},
 
-		// Bodies.
+		// Bodies. Package strictjson refuses what is not JSON.
 		{"1 GiB announced", post + "Content-Length: 1073741824\r\n\r\n{", []int{413, closed}},
 		{"1 GiB announced, and asked whether to come", post + "Content-Length: 1073741824\r\nExpect: 100-continue\r\n\r\n", []int{413, closed}},
 		{"chunks without end", chunked + strings.Repeat("10000\r\n"+strings.Repeat(" ", 0x10000)+"\r\n", 512), []int{413, closed}},
 		{"an unknown expectation", post + "Expect: 200-ok\r\n" + length + "\r\n" + one, []int{417, closed}},
-		{"deep", json(strings.Repeat(`{"body":`, 100_000)), []int{400}},
-		{"wide", json(`{"a":[` + strings.Repeat("0,", 500_000) + `0]}`), []int{400}},
-		{"many members", json(`{` + strings.Repeat(`"a":0,`, 100_000) + `"b":0}`), []int{400}},
-		{"a long number", json(`{"path":` + strings.Repeat("9", 1_000_000) + `}`), []int{400}},
-		{"invalid UTF-8", json("{\"path\":\"\xff\"}"), []int{400}},
-		{"a lone surrogate", json(`{"path":"\ud800"}`), []int{400}},
-		{"a NUL", json("{\"path\":\"\x00\"}"), []int{400}},
-		{"an escaped NUL", json(`{"path":"\u0000"}`), []int{400}},
-		{"a byte order mark", json("\ufeff" + one), []int{400}},
-		{"nothing", json(""), []int{400}},
 		{"a body with a read", strings.Replace(me, "\r\n\r\n", "\r\nContent-Length: 5\r\n\r\nhello", 1) + me, []int{200, 200}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -128,21 +109,7 @@ func TestFaultHostileMessages(t *testing.T) {
 			}
 		})
 	}
-	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "X"} {
-		want := 405
-		switch method {
-		case "GET", "HEAD":
-			want = 200
-		case "POST":
-			want = 415
-		}
-		if got := p.raw(t, strings.Replace(me, "GET", method, 1), 1); got[0] != want {
-			t.Errorf("%s: got %v, want %d", method, got, want)
-		}
-	}
-	if a := p.get(t, "?path=/v1/me", key.Key); a.status != 200 {
-		t.Errorf("afterwards: got %d %s", a.status, a.body)
-	}
+	p.serves(t, key.Key)
 	if memory := p.memory(t); memory > maxMemory {
 		t.Errorf("the process used %d MiB of memory", memory>>20)
 	}
@@ -161,8 +128,8 @@ func (p *process) raw(t *testing.T, message string, answers int) (statuses []int
 	for range answers {
 		w, err := http.ReadResponse(r, &http.Request{Method: method})
 		if err != nil {
-			if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
-				t.Errorf("no response, and the connection is open")
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("no response, and the connection is open")
 			}
 			return append(statuses, closed)
 		}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,19 +98,35 @@ func (w *workerClient) answer(ctx context.Context, jobs []job, text func(job) st
 	return states, nil
 }
 
+// claims claims jobs, for which it waits, and fails the test unless it gets the wanted number.
+func (w *workerClient) claims(t *testing.T, limit, want int) []job {
+	t.Helper()
+	jobs, err := w.claim(limit, 20)
+	if err != nil || len(jobs) != want {
+		t.Fatalf("claimed %d jobs, %v; want %d", len(jobs), err, want)
+	}
+	return jobs
+}
+
+// settles reports jobs as completed, and fails the test unless they are settled.
+func (w *workerClient) settles(t *testing.T, jobs []job) {
+	t.Helper()
+	states, err := w.settle(t.Context(), jobs)
+	if err != nil || len(states) != len(jobs) || slices.ContainsFunc(states, func(s string) bool { return s != "settled" }) {
+		t.Errorf("settled: %v, %v", states, err)
+	}
+}
+
 // TestRunIsWorkedThroughBothServices: a customer's run is claimed and settled by a worker, through both services, and
 // is completed. Each request of the worker is logged.
 func TestRunIsWorkedThroughBothServices(t *testing.T) {
 	t.Parallel()
-	url, _, _, key := databaseOfCustomer(t, 1000)
+	url, _, _, key := databaseOfCustomer(t)
 	serve, dispatch := startServe(t, url), startDispatch(t, url, "-drain", "20s")
 	worker := newWorker(t, url)
 	w := &workerClient{dispatch.base, worker.Token}
 
-	_, page := dispatch.asAdmin(t, "GET", "/metrics", "")
-	if n, ok := readExposition(t, page).values[`aiv_jobs_claimed_total{provider="p"}`]; !ok || n != 0 {
-		t.Errorf("before the first claim, %v jobs are claimed (%v), want 0", n, ok)
-	}
+	dispatch.hasMetrics(t, `aiv_jobs_claimed_total{provider="p"} 0`) // before the first claim
 
 	claimed := make(chan []job, 1)
 	go func() { // waits until there is a run
@@ -118,11 +136,7 @@ func TestRunIsWorkedThroughBothServices(t *testing.T) {
 		}
 		claimed <- jobs
 	}()
-	a, err := serve.do(t.Context(), "POST", "", key.Key, "jobs", testRun)
-	if err != nil || a.status != 202 {
-		t.Fatalf("creating a run: %v %v", a, err)
-	}
-	id := member(t, a.body, "id")
+	id := serve.order(t, key.Key, "jobs")
 	read := func(want string) {
 		t.Helper()
 		if a := serve.get(t, "/v1/runs/"+id, key.Key); member(t, a.body, "status") != want {
@@ -131,23 +145,18 @@ func TestRunIsWorkedThroughBothServices(t *testing.T) {
 	}
 	first := <-claimed
 	read("running")
-	second, err := w.claim(100, 0)
-	if err != nil || len(first) != 4 || len(second) != 2 {
-		t.Fatalf("claims of %d and %d jobs, %v; want 4 and 2", len(first), len(second), err)
+	if len(first) != 4 {
+		t.Errorf("the first claim got %d jobs, want 4", len(first))
 	}
+	second := w.claims(t, 100, 2)
 	for range 2 { // the second time changes nothing
-		for _, jobs := range [][]job{first, second} {
-			states, err := w.settle(t.Context(), jobs)
-			if err != nil || strings.Join(states, " ") != strings.TrimSpace(strings.Repeat("settled ", len(jobs))) {
-				t.Errorf("settled: %v, %v", states, err)
-			}
-		}
+		w.settles(t, first)
+		w.settles(t, second)
 	}
 	read("completed")
 	cli[any](t, url, "verify")
 
-	_, page = dispatch.asAdmin(t, "GET", "/metrics", "")
-	e := readExposition(t, page)
+	e := readExposition(t, dispatch.metrics(t))
 	e.explained(t)
 	for sample, want := range map[string]float64{
 		`aiv_jobs_claimed_total{provider="p"}`: 6, `aiv_jobs_settled_total{provider="p",outcome="completed"}`: 6,
@@ -170,22 +179,12 @@ func TestRunIsWorkedThroughBothServices(t *testing.T) {
 		}
 		claimed <- jobs
 	}()
-	wait(t, "waiting claims", `\naiv_claims_waiting 1\n`, func() string {
-		_, page := dispatch.asAdmin(t, "GET", "/metrics", "")
-		return page
-	})
-	if err := dispatch.stop(); err != nil {
-		t.Errorf("dispatch ended with %v", err)
-	}
+	dispatch.awaitClaims(t, 1)
+	stops(t, dispatch)
 	<-claimed
 	for route, want := range map[string]int{"claim": 3, "settle": 4} {
-		n := 0
-		for line := range strings.Lines(dispatch.log.String()) {
-			if strings.Contains(line, `"route":"POST /worker/v1/`+route+`","status":200`) && strings.Contains(line, `"worker":"`+worker.ID+`"`) {
-				n++
-			}
-		}
-		if n != want {
+		line := regexp.MustCompile(`"route":"POST /worker/v1/` + route + `","status":200.*"worker":"` + worker.ID + `"`)
+		if n := len(line.FindAllString(dispatch.log.String(), -1)); n != want {
 			t.Errorf("%d requests to %s are logged, want %d", n, route, want)
 		}
 	}

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -33,18 +32,18 @@ type load struct {
 	serves atomic.Pointer[[]*process]
 	pause  time.Duration // the longest of a client between two requests
 
-	stop   chan struct{}
 	wg     sync.WaitGroup
+	over   atomic.Bool
 	faults atomic.Int64 // that were reported
+	cut    atomic.Int64 // requests to create a run that were sent and got no response
 
 	mu       sync.Mutex
 	keys     map[string]*asked
 	windows  map[string]int // by reset: admitted to the small limit
 	statuses map[int]int
-	cut      int           // requests to create a run that were sent and got no response
 	longest  time.Duration // time until one key was acknowledged
 	slowest  time.Duration // of one exchange
-	run      string        // that was acknowledged
+	run      string        // the last that was acknowledged
 	runKey   string        // of its account
 }
 
@@ -62,7 +61,7 @@ const faultLimit = 50
 func newLoad(t *testing.T, url string, processes int) *load {
 	t.Helper()
 	account, key := customer(t, url, 1_000_000)
-	l := &load{t: t, url: url, key: key.Key, limit: faultLimit, small: newKey(t, url, account, faultLimit), stop: make(chan struct{}),
+	l := &load{t: t, url: url, key: key.Key, limit: faultLimit, small: newKey(t, url, account, faultLimit),
 		keys: make(map[string]*asked), windows: make(map[string]int), statuses: make(map[int]int)}
 	if !storetest.Long() { // else the clients of all tests at a time leave little of the machine to the faults
 		l.pause = 40 * time.Millisecond
@@ -80,7 +79,7 @@ func (l *load) begin(clients int) {
 	for c := range clients {
 		l.wg.Go(func() {
 			accounts := append([]string{l.key}, l.others...)
-			for n := 0; !l.over(); n++ {
+			for n := 0; !l.over.Load(); n++ {
 				repetitions := 1 + rand.IntN(20)
 				l.create(fmt.Sprintf("pair-%d-%d", c/2, n), &asked{ // two clients send each request, at the same time or later
 					key: accounts[c/2%len(accounts)], body: strings.Replace(testRun, `"repetitions":3`, `"repetitions":`+strconv.Itoa(repetitions), 1), jobs: 2 * repetitions,
@@ -94,17 +93,8 @@ func (l *load) begin(clients int) {
 
 // end stops the clients after their last responses.
 func (l *load) end() {
-	close(l.stop)
+	l.over.Store(true)
 	l.wg.Wait()
-}
-
-func (l *load) over() bool {
-	select {
-	case <-l.stop:
-		return true
-	default:
-		return false
-	}
 }
 
 // create sends a request until it is acknowledged. A key that was used before is sent with the same body.
@@ -124,13 +114,12 @@ func (l *load) create(key string, a *asked) {
 			l.received(key, a, got, time.Since(sent))
 		}
 		if errors.Is(err, errCutOff) {
-			l.mu.Lock()
-			l.cut++
-			l.mu.Unlock()
+			l.cut.Add(1)
 		}
 		if err == nil && got.status == http.StatusAccepted {
 			l.mu.Lock()
 			a.answers = append(a.answers, got.body)
+			l.run, l.runKey = got.body[len(`{"id":"`):][:30], a.key
 			l.longest = max(l.longest, time.Since(began))
 			l.mu.Unlock()
 			return
@@ -173,21 +162,27 @@ func (l *load) errorf(format string, args ...any) {
 	}
 }
 
-// acknowledged waits until the clients have got n further acknowledgements.
-func (l *load) acknowledged(n int) {
+// got waits until n further responses have a status.
+func (l *load) got(status, n int) {
 	l.t.Helper()
 	count := func() int {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.statuses[http.StatusAccepted]
+		return l.statuses[status]
 	}
 	before := count()
-	storetest.Eventually(l.t, fmt.Sprintf("%d further runs are created", n), func() bool { return count() >= before+n })
+	storetest.Eventually(l.t, fmt.Sprintf("%d further responses with %d", n, status), func() bool { return count() >= before+n })
 }
+
+// acknowledged waits until the clients have got n further acknowledgements.
+func (l *load) acknowledged(n int) { l.got(http.StatusAccepted, n) }
+
+// refused waits until a request gets 503.
+func (l *load) refused() { l.got(http.StatusServiceUnavailable, 1) }
 
 // spend sends more requests than the small limit admits, and counts the admitted ones of each window.
 func (l *load) spend() {
-	for try := 0; !l.over(); try++ {
+	for try := 0; !l.over.Load(); try++ {
 		sent := time.Now()
 		got, err := l.process(try).do(context.Background(), "GET", "?path=/v1/me", l.small.Key, "", "")
 		if err == nil {
@@ -208,25 +203,10 @@ func (l *load) spend() {
 	}
 }
 
-// cutOff returns how many requests ended without a response so far.
-func (l *load) cutOff() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.cut
-}
-
 // known returns the id of an acknowledged run and the key of its account, if there is one.
 func (l *load) known() (run, key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.run == "" {
-		for _, a := range l.keys {
-			if len(a.answers) > 0 {
-				l.run, l.runKey = a.answers[0][len(`{"id":"`):][:30], a.key
-				break
-			}
-		}
-	}
 	return l.run, l.runKey
 }
 
@@ -251,14 +231,12 @@ func (l *load) check(what string) {
 	}
 	acknowledged, lost, twice := 0, 0, 0
 	for key, a := range l.keys {
+		acknowledged += len(a.answers)
 		for _, answer := range a.answers {
-			acknowledged++
-			w, ok := byKey[key]
-			switch {
-			case !ok:
+			if w, ok := byKey[key]; !ok {
 				lost++
 				l.errorf("%s: key %s was acknowledged and has no run", what, key)
-			case w.Answer != answer:
+			} else if w.Answer != answer {
 				twice++
 				l.errorf("%s: key %s was acknowledged by %s and has the response %s", what, key, answer, w.Answer)
 			}
@@ -293,11 +271,8 @@ type written struct {
 func (l *load) counted(what string, pool *pgxpool.Pool) {
 	l.t.Helper()
 	var reset, used int
-	err := pool.QueryRow(l.t.Context(), `SELECT extract(epoch FROM window_start)::bigint + 60, used FROM api_rate_limit_buckets WHERE rate_limit = $1
-		ORDER BY window_start DESC LIMIT 1`, l.limit).Scan(&reset, &used)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, pool.QueryRow(l.t.Context(), `SELECT extract(epoch FROM window_start)::bigint + 60, used FROM api_rate_limit_buckets
+		WHERE rate_limit = $1 ORDER BY window_start DESC LIMIT 1`, l.limit).Scan(&reset, &used))
 	if admitted := l.windows[strconv.Itoa(reset)]; admitted > used {
 		l.t.Errorf("%s: %d were admitted in a window that counts %d", what, admitted, used)
 	}
@@ -315,11 +290,8 @@ func (l *load) retried(what string, stored map[string]written) {
 		if want := stored[key].Answer; err != nil || got.status != 202 || want != "" && got.body != want {
 			l.errorf("%s: a retry of key %s got %d %s, %v; want 202 %s", what, key, got.status, got.body, err, want)
 		}
-		var run struct {
-			TotalJobs int `json:"total_jobs"`
-		}
-		if json.Unmarshal([]byte(got.body), &run); run.TotalJobs != a.jobs {
-			l.errorf("%s: a retry of key %s returned a run of %d jobs, want %d", what, key, run.TotalJobs, a.jobs)
+		if jobs := fmt.Sprintf(`"total_jobs":%d,`, a.jobs); !strings.Contains(got.body, jobs) {
+			l.errorf("%s: a retry of key %s returned %s, want a run with %s", what, key, got.body, jobs)
 		}
 	}
 }

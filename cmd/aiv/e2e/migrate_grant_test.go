@@ -13,7 +13,7 @@ import (
 // it, and that role can do nothing else.
 func TestMigrateGrantDispatch(t *testing.T) {
 	t.Parallel()
-	url, pool, _, key := databaseOfCustomer(t, 1000)
+	url, pool, _, key := databaseOfCustomer(t)
 	var role string
 	must(t, pool.QueryRow(t.Context(), `SELECT 'dispatch-' || current_database()`).Scan(&role))
 	storetest.Exec(t, pool, `CREATE ROLE "`+role+`" LOGIN`)
@@ -22,12 +22,9 @@ func TestMigrateGrantDispatch(t *testing.T) {
 	serve := startServe(t, url)
 	as := strings.Replace(url, "user=aiv", "user="+role, 1)
 	dispatch := startDispatch(t, as, "-answers-kept", "400d")
-	run := order(t, serve, key.Key, "roles")
+	run := serve.order(t, key.Key, "roles")
 	w := &workerClient{dispatch.base, newWorker(t, url).Token}
-	jobs, err := w.claim(10, 20)
-	if err != nil || len(jobs) != 6 {
-		t.Fatalf("claimed %v, %v", jobs, err)
-	}
+	jobs := w.claims(t, 10, 6)
 	for i, outcome := range []map[string]any{
 		{"outcome": "failed", "error": map[string]any{"code": "c", "message": ""}}, {"outcome": "released"}, {"outcome": "throttled", "after_seconds": 1},
 		{"outcome": "retry", "error": map[string]any{"code": "c", "message": ""}, "after_seconds": 1},
@@ -37,9 +34,7 @@ func TestMigrateGrantDispatch(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if states, err := w.settle(t.Context(), jobs[4:]); err != nil || strings.Join(states, " ") != "settled settled" {
-		t.Errorf("settled: %v, %v", states, err)
-	}
+	w.settles(t, jobs[4:])
 	storetest.Exec(t, pool, `UPDATE job_leases SET until = now()`)
 	wait(t, "the run", `"status":"partial"`, func() string {
 		if jobs, err := w.claim(10, 0); err == nil && len(jobs) > 0 {
@@ -47,14 +42,9 @@ func TestMigrateGrantDispatch(t *testing.T) {
 		}
 		return serve.get(t, "/v1/runs/"+run, key.Key).body
 	})
-	_, page := dispatch.asAdmin(t, "GET", "/metrics", "")
-	for _, sample := range []string{"\naiv_database_up 1\n", "\naiv_jobs_waiting{", "\naiv_webhook_pending "} {
-		if !strings.Contains(page, sample) {
-			t.Errorf("metrics as %s lack %q: %s\n%s", role, sample, page, dispatch.log.end())
-		}
-	}
-	if err := dispatch.stop(); err != nil || strings.Contains(dispatch.log.String(), "permission denied") {
-		t.Errorf("dispatch ended with %v\n%s", err, dispatch.log.end())
+	dispatch.hasMetrics(t, "aiv_database_up 1", `aiv_jobs_waiting{provider="p"} 0`, "aiv_webhook_pending 0")
+	if stops(t, dispatch); strings.Contains(dispatch.log.String(), "permission denied") {
+		t.Error("dispatch lacks a privilege")
 	}
 
 	mine := open(t, as)

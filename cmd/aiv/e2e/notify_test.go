@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"net"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -29,8 +30,9 @@ func TestSystemdIsNotified(t *testing.T) {
 		}
 		return string(said[:n])
 	}
-	p := start(t, url, exec.Command("env", "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=200000", binary,
-		"serve", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"))
+	cmd := exec.Command(binary, onFreePorts("serve")...)
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=200000")
+	p := start(t, url, cmd)
 	if said := hear(); !strings.HasPrefix(said, "READY=1\nSTATUS=Serving 127.0.0.1:") {
 		t.Errorf("it says %q first", said)
 	}
@@ -41,12 +43,8 @@ func TestSystemdIsNotified(t *testing.T) {
 			t.Errorf("it says %q", said)
 		}
 	}
-	must(t, p.stop())
-	for {
-		said := hear()
-		if strings.HasPrefix(said, "STOPPING=1\n") {
-			break
-		}
+	stops(t, p)
+	for said := hear(); !strings.HasPrefix(said, "STOPPING=1\n"); said = hear() {
 		if said != "WATCHDOG=1" {
 			t.Fatalf("it says %q", said)
 		}

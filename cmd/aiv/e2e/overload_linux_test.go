@@ -3,10 +3,8 @@ package e2e
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"math"
 	"net"
-	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -40,7 +38,7 @@ func memoryBound() int {
 // measures the process.
 func TestFaultOverload(t *testing.T) {
 	connections, requests := byForm(200, 2000), byForm(5, math.MaxInt)
-	url, _, account, key := databaseOfCustomer(t, 1_000_000)
+	url, _, account, key := databaseOfCustomer(t)
 	small := newKey(t, url, account, faultLimit)
 	p := startServe(t, url, "-waiting", fmt.Sprint(connections/4))
 	stop := make(chan struct{})
@@ -75,17 +73,11 @@ func TestFaultOverload(t *testing.T) {
 				request = wirePost(fmt.Sprintf("overload-%d-%d", c, n), key.Key, testRun)
 			}
 			sent := time.Now()
-			conn.SetDeadline(sent.Add(patience))
-			if _, err := io.WriteString(conn, request); err != nil {
-				t.Error(err)
-				return
-			}
-			w, err := http.ReadResponse(answers, nil)
+			w, body, err := exchangeOne(conn, answers, request)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			body, _ := io.ReadAll(w.Body)
 			mu.Lock()
 			statuses[w.StatusCode]++
 			switch {
@@ -95,9 +87,9 @@ func TestFaultOverload(t *testing.T) {
 					windows[w.Header.Get("X-RateLimit-Reset")]++
 				}
 			case w.StatusCode == 429 && w.Header.Get("Retry-After") != "":
-			case w.StatusCode == 503 && strings.Contains(string(body), "overloaded") && w.Header.Get("Retry-After") != "":
+			case w.StatusCode == 503 && strings.Contains(body, "overloaded") && w.Header.Get("Retry-After") != "":
 				shed++
-			case w.StatusCode == 503 && strings.Contains(string(body), "unavailable"): // waited for the lock in vain
+			case w.StatusCode == 503 && strings.Contains(body, "unavailable"): // waited for the lock in vain
 			default:
 				t.Errorf("got %d %s", w.StatusCode, body)
 			}
@@ -163,15 +155,8 @@ func (p *process) watchAdmin(t *testing.T, stop <-chan struct{}) (slowest time.D
 	for {
 		for _, path := range []string{"/livez", "/readyz"} {
 			sent := time.Now()
-			w, err := client.Get(p.admin + path)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			body, _ := io.ReadAll(w.Body)
-			w.Body.Close()
-			if w.StatusCode != 200 {
-				t.Errorf("%s: %d %s", path, w.StatusCode, body)
+			if status, text := p.asAdmin(t, "GET", path, ""); status != 200 {
+				t.Errorf("%s: %d %s", path, status, text)
 			}
 			slowest = max(slowest, time.Since(sent))
 		}

@@ -12,6 +12,7 @@ import (
 	"net/http/httptrace"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,13 +21,20 @@ import (
 	"testing"
 	"time"
 
+	"aiv/cmd/aiv/internal/capability"
 	"aiv/gateway"
+	"aiv/store"
+	"aiv/store/storetest"
 )
 
-// A process is a service, `aiv serve` or `aiv dispatch`, as an operator starts it.
+// patience is how long tests wait for what must happen.
+const patience = storetest.Patience
+
+// A process is a command of aiv that an operator starts and ends.
 type process struct {
 	cmd         *exec.Cmd
-	base, admin string // URLs
+	base, admin string // URLs, of a service
+	dir         string // of a worker: what its commands and its token are in
 	log         *logBuffer
 	ended       chan error
 }
@@ -34,40 +42,49 @@ type process struct {
 // startServe starts `aiv serve` on the database and waits until it serves.
 func startServe(t *testing.T, databaseURL string, args ...string) *process {
 	t.Helper()
-	return start(t, databaseURL, exec.Command(binary, append([]string{"serve", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"}, args...)...))
+	return start(t, databaseURL, exec.Command(binary, onFreePorts("serve", args...)...))
 }
 
 // startDispatch starts `aiv dispatch` on the database and waits until it serves.
 func startDispatch(t *testing.T, databaseURL string, args ...string) *process {
 	t.Helper()
-	return start(t, databaseURL, exec.Command(binary, append([]string{"dispatch", "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"}, args...)...))
+	return start(t, databaseURL, exec.Command(binary, onFreePorts("dispatch", args...)...))
 }
 
+func onFreePorts(service string, args ...string) []string {
+	return append([]string{service, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"}, args...)
+}
+
+// start starts a service on the database and waits until it serves.
 func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
 	t.Helper()
+	cmd.Env = append(cmd.Environ(), "DATABASE_URL="+databaseURL)
+	p := launch(t, cmd)
+	storetest.Eventually(t, cmd.String()+" serves", func() bool {
+		p.isRunning(t)
+		return p.readServing(strings.NewReader(p.log.String()))
+	})
+	return p
+}
+
+// launch starts a command, and collects what it prints and does not write elsewhere.
+func launch(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
 	p := &process{cmd: cmd, log: &logBuffer{}, ended: make(chan error, 1)}
-	p.cmd.Env = append(os.Environ(), "DATABASE_URL="+databaseURL)
-	stderr, err := p.cmd.StderrPipe()
-	must(t, err)
-	must(t, startCommand(p.cmd))
-	serving := make(chan struct{})
-	go func() {
-		log := io.TeeReader(stderr, p.log)
-		if p.readServing(log) {
-			close(serving)
-		}
-		io.Copy(io.Discard, log)
-		p.ended <- p.cmd.Wait()
-	}()
-	t.Cleanup(func() { p.kill() })
-	select {
-	case <-serving:
-	case err := <-p.ended:
-		p.ended <- err // for kill
-		t.Fatalf("%s ended: %v\n%s", cmd, err, p.log.end())
-	case <-time.After(patience):
-		t.Fatalf("%s does not serve\n%s", cmd, p.log.end())
+	if cmd.Stdout == nil {
+		cmd.Stdout = p.log
 	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = p.log
+	}
+	cmd.WaitDelay = 10 * time.Second // if a child that outlives it has its output
+	must(t, startCommand(cmd))
+	go func() { p.ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		if p.kill(); t.Failed() {
+			t.Logf("the end of the log of %s: %s", cmd, p.log.end())
+		}
+	})
 	return p
 }
 
@@ -77,24 +94,19 @@ func startUnread(t *testing.T, databaseURL string, args ...string) (p *process, 
 	log, stderr, err := os.Pipe()
 	must(t, err)
 	t.Cleanup(func() { log.Close() })
-	args = append([]string{"serve", "-database-url", databaseURL, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"}, args...)
-	p = &process{cmd: exec.Command(binary, args...), ended: make(chan error, 1)}
-	p.cmd.Stderr = stderr
-	must(t, startCommand(p.cmd))
+	cmd := exec.Command(binary, onFreePorts("serve", append(args, "-database-url", databaseURL)...)...)
+	cmd.Stderr = stderr
+	p = launch(t, cmd)
 	stderr.Close()
-	t.Cleanup(func() { p.cmd.Process.Kill() })
-	go func() { p.ended <- p.cmd.Wait() }()
 	if !p.readServing(log) {
-		t.Fatalf("aiv serve ended: %v", <-p.ended)
+		t.Fatalf("aiv serve ended: %v", p.wait())
 	}
 	return p, log
 }
 
 // readServing reads the log until the process serves, and sets its addresses.
 func (p *process) readServing(log io.Reader) bool {
-	lines := bufio.NewScanner(log)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
+	for lines := bufio.NewScanner(log); lines.Scan(); {
 		var l struct{ Msg, Address, Path, Admin string }
 		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Msg == "serving" {
 			p.base, p.admin = "http://"+l.Address+l.Path, "http://"+l.Admin
@@ -102,6 +114,17 @@ func (p *process) readServing(log io.Reader) bool {
 		}
 	}
 	return false
+}
+
+// isRunning fails the test if the process has ended.
+func (p *process) isRunning(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+		t.Fatalf("%s ended: %v", p.cmd, err)
+	default:
+	}
 }
 
 // kill ends the process by SIGKILL.
@@ -123,14 +146,25 @@ func (p *process) wait() error {
 	return err
 }
 
+// stops fails the test unless the processes end with status 0 after SIGTERM.
+func stops(t *testing.T, processes ...*process) {
+	t.Helper()
+	for _, p := range processes {
+		if err := p.stop(); err != nil {
+			t.Errorf("%s ended with %v", p.cmd, err)
+		}
+	}
+}
+
 // awaitEnd waits until a process has ended, and returns its exit error.
-func awaitEnd(t *testing.T, what string, ended <-chan error) error {
+func awaitEnd(t *testing.T, p *process) error {
 	t.Helper()
 	select {
-	case err := <-ended:
+	case err := <-p.ended:
+		p.ended <- err
 		return err
 	case <-time.After(patience):
-		t.Fatalf("%s has not ended after %v", what, patience)
+		t.Fatalf("%s has not ended after %v", p.cmd, patience)
 		return nil
 	}
 }
@@ -182,26 +216,146 @@ func (p *process) get(t *testing.T, address, key string) answer {
 	return a
 }
 
+// serves fails the test unless the process serves a request.
+func (p *process) serves(t *testing.T, key string) {
+	t.Helper()
+	if a := p.get(t, "?path=/v1/me", key); a.status != http.StatusOK {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+}
+
+// send sends a request with a body, and fails the test unless its response has the status.
+func (p *process) send(t *testing.T, status int, method, address, key, idempotencyKey, body string) answer {
+	t.Helper()
+	a, err := p.do(t.Context(), method, address, key, idempotencyKey, body)
+	if err != nil || a.status != status {
+		t.Fatalf("%s %s: got %d %s, %v; want %d", method, address, a.status, a.body, err, status)
+	}
+	return a
+}
+
+// order creates a run of six jobs and returns its id.
+func (p *process) order(t *testing.T, key, idempotencyKey string) string {
+	t.Helper()
+	return member(t, p.send(t, http.StatusAccepted, "POST", "", key, idempotencyKey, testRun).body, "id")
+}
+
+// awaitRun waits until what the process returns for a run matches.
+func (p *process) awaitRun(t *testing.T, key, run, pattern string) {
+	t.Helper()
+	wait(t, "the run", pattern, func() string { return p.get(t, "/v1/runs/"+run, key).body })
+}
+
+// awaitLog waits until the log contains the text.
+func (p *process) awaitLog(t *testing.T, text string) {
+	t.Helper()
+	wait(t, "the log", regexp.QuoteMeta(text), p.log.String)
+}
+
+// asAdmin sends a request to the admin listener.
+func (p *process) asAdmin(t *testing.T, method, path, body string) (status int, text string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, p.admin+path, strings.NewReader(body))
+	must(t, err)
+	w, err := client.Do(r)
+	must(t, err)
+	defer w.Body.Close()
+	raw, err := io.ReadAll(w.Body)
+	must(t, err)
+	return w.StatusCode, string(raw)
+}
+
+// metrics returns the page of metrics.
+func (p *process) metrics(t *testing.T) string {
+	t.Helper()
+	_, page := p.asAdmin(t, "GET", "/metrics", "")
+	return page
+}
+
+// hasMetrics fails the test unless the page of metrics has the lines.
+func (p *process) hasMetrics(t *testing.T, lines ...string) {
+	t.Helper()
+	page := "\n" + p.metrics(t)
+	for _, line := range lines {
+		if !strings.Contains(page, "\n"+line+"\n") {
+			t.Errorf("the metrics lack %s", line)
+		}
+	}
+}
+
+// awaitClaims waits until so many claims wait at a dispatcher.
+func (p *process) awaitClaims(t *testing.T, n int) {
+	t.Helper()
+	wait(t, "waiting claims", fmt.Sprintf(`\naiv_claims_waiting %d\n`, n), func() string { return p.metrics(t) })
+}
+
+// isReady fails the test unless /readyz returns the status and a text.
+func (p *process) isReady(t *testing.T, when string, status int, text string) {
+	t.Helper()
+	if got, said := p.asAdmin(t, "GET", "/readyz", ""); got != status || !strings.Contains(said, text) {
+		t.Errorf("/readyz %s: got %d %s; want %d %s", when, got, said, status, text)
+	}
+}
+
 // cli runs a command and decodes what it prints as JSON.
 func cli[T any](t *testing.T, databaseURL string, args ...string) (v T) {
 	t.Helper()
 	code, stdout, stderr := aiv(t.Context(), append(args, "-json", "-database-url", databaseURL)...)
-	if code != 0 {
-		t.Fatalf("aiv %s: exit %d: %s", strings.Join(args, " "), code, stderr)
-	}
-	if err := json.Unmarshal([]byte(stdout), &v); err != nil {
-		t.Fatalf("aiv %s printed %q: %v", strings.Join(args, " "), stdout, err)
+	if err := json.Unmarshal([]byte(stdout), &v); code != 0 || err != nil {
+		t.Fatalf("aiv %s: exit %d: %s%s", strings.Join(args, " "), code, stdout, stderr)
 	}
 	return v
 }
 
-// verify fails the test unless `aiv verify` finds the database consistent.
+// refuses fails the test unless a command ends with status 1 and an error of one line that contains the text.
+func refuses(t *testing.T, databaseURL, want string, args ...string) {
+	t.Helper()
+	code, _, stderr := aiv(t.Context(), append(args, "-database-url", databaseURL)...)
+	if code != 1 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
+		t.Errorf("aiv %s: exit %d: %s; want %s", strings.Join(args, " "), code, stderr, want)
+	}
+}
+
+// verify fails the test unless what `aiv verify` checks holds.
 func verify(t *testing.T, databaseURL string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	if code, stdout, stderr := aiv(ctx, "verify", "-database-url", databaseURL); code != 0 {
-		t.Errorf("aiv verify: exit %d: %s%s", code, stderr, stdout)
+	pool, err := store.Open(ctx, databaseURL, 1)
+	must(t, err)
+	defer pool.Close()
+	violations, err := store.Verify(ctx, pool, capability.Invariants())
+	if err != nil {
+		t.Errorf("verifying the database: %v", err)
 	}
+	for _, v := range violations {
+		t.Errorf("the database breaks %s: %d rows: %v", v.Invariant.Name, v.Count, v.Rows)
+	}
+}
+
+// wait waits until what is read matches.
+func wait(t *testing.T, what, pattern string, read func() string) {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
+		got := read()
+		if re.MatchString(got) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: got %s, want %s", what, got[max(0, len(got)-1000):], pattern)
+		}
+	}
+}
+
+// member returns the first value of a string member with a name.
+func member(t *testing.T, body, name string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(body, `"`+name+`":"`)
+	value, _, ended := strings.Cut(rest, `"`)
+	if !found || !ended {
+		t.Fatalf("there is no %s in %s", name, body)
+	}
+	return value
 }
 
 // logBuffer collects the log of a process.

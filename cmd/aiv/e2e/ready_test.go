@@ -21,25 +21,18 @@ func TestRightsOfTheRole(t *testing.T) {
 	exec(`CREATE ROLE "` + serve + `" LOGIN; CREATE ROLE "` + dispatch + `" LOGIN`)
 	cli[any](t, url, "migrate", "-grant", serve, "-grant-dispatch", dispatch)
 	as := func(role string) string { return strings.Replace(url, "user=aiv", "user="+role, 1) }
-	refused := func(command, role, want string) {
-		t.Helper()
-		args := []string{command, "-database-url", as(role)}
-		if command != "status" {
-			args = append(args, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0")
-		}
-		if code, _, stderr := aiv(t.Context(), args...); code != 1 || !strings.Contains(stderr, want) {
-			t.Errorf("aiv %s as %s: exit %d: %s; want %s", command, role, code, stderr, want)
-		}
-	}
-	refused("serve", dispatch, "lacks privileges that aiv serve needs: SELECT ON credentials, SELECT ON identity_revision, ")
-	refused("dispatch", serve, "lacks privileges that aiv dispatch needs: ")
+	refuses(t, as(dispatch), "lacks privileges that aiv serve needs: SELECT ON credentials, SELECT ON identity_revision, ",
+		onFreePorts("serve")...)
+	refuses(t, as(serve), "lacks privileges that aiv dispatch needs: ", onFreePorts("dispatch")...)
 	exec(`REVOKE ALL ON events FROM "` + serve + `"`)
-	refused("serve", serve, "lacks privileges that aiv serve needs: SELECT ON events, INSERT ON events; run `aiv migrate -grant "+serve+"` as the owner of the tables\n")
+	refuses(t, as(serve), "lacks privileges that aiv serve needs: SELECT ON events, INSERT ON events; "+
+		"run `aiv migrate -grant "+serve+"` as the owner of the tables\n", onFreePorts("serve")...)
 
 	cli[any](t, url, "migrate", "-grant", serve)
-	refused("status", serve, "permission denied for table provider_settings (SQLSTATE 42501); run the command as the owner of the tables\n")
+	refuses(t, as(serve), "permission denied for table provider_settings (SQLSTATE 42501); "+
+		"run the command as the owner of the tables\n", "status")
 	p := startServe(t, as(serve))
-	if _, page := p.asAdmin(t, "GET", "/metrics", ""); readExposition(t, page).values["aiv_database_up"] != 1 {
+	if readExposition(t, p.metrics(t)).values["aiv_database_up"] != 1 {
 		t.Error("the role may not read what /metrics reports")
 	}
 	for _, step := range []struct {
@@ -52,9 +45,7 @@ func TestRightsOfTheRole(t *testing.T) {
 		{`GRANT SELECT ON plans, schema_migrations TO "` + serve + `"`, 200, "ok"},
 	} {
 		exec(step.sql)
-		if status, text := p.asAdmin(t, "GET", "/readyz", ""); status != step.status || !strings.Contains(text, step.text) {
-			t.Errorf("/readyz after %s: %d %s; want %d %s", step.sql, status, text, step.status, step.text)
-		}
+		p.isReady(t, "after "+step.sql, step.status, step.text)
 	}
 }
 
@@ -72,11 +63,8 @@ func TestDemotedPrimary(t *testing.T) {
 		return text
 	}
 	wait(t, "the demoted server", "not ready: the database server is a standby", ready)
-	for _, args := range [][]string{{"serve"}, {"serve", "-migrate"}, {"dispatch"}, {"migrate"}} {
-		code, _, stderr := aiv(t.Context(), append(args, "-database-url", c.URL())...)
-		if code != 1 || strings.Count(stderr, "\n") > 1 || !strings.Contains(stderr, "the database server is a standby, which is read-only; name the primary") {
-			t.Errorf("aiv %v: exit %d: %s", args, code, stderr)
-		}
+	for _, command := range [][]string{{"serve"}, {"serve", "-migrate"}, {"dispatch"}, {"migrate"}} {
+		refuses(t, c.URL(), "the database server is a standby, which is read-only; name the primary", command...)
 	}
 	if code, stdout, stderr := aiv(t.Context(), "status", "-database-url", c.URL()); code != 1 || !strings.Contains(stdout, ", READ-ONLY; database aiv at "+c.Dir) ||
 		!strings.Contains(stdout, "\nqueue\t") || !strings.Contains(stderr, "the database server is a standby") {

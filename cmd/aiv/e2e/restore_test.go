@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -30,7 +29,7 @@ type deployment struct {
 
 func newDeployment(t *testing.T) *deployment {
 	t.Helper()
-	u, _, account, key := databaseOfCustomer(t, 100_000)
+	u, _, account, key := databaseOfCustomer(t)
 	d := &deployment{url: u, key: key}
 	file := filepath.Join(t.TempDir(), "insights.jsonl")
 	lines := fmt.Sprintf(`{"kind":"recommendation","account_id":%[1]q,"type":"t","category":"on_page","title":"T","summary":"S","priority":"high","status":"suggested","model_ids":["m"],"question_ids":["q1"],"run_id":null,"created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z"}
@@ -44,9 +43,7 @@ func newDeployment(t *testing.T) *deployment {
 
 	p := startServe(t, u)
 	for i := range 5 {
-		if status, _ := d.order(t, p, i); status != 202 {
-			t.Fatalf("run %d: got %d", i, status)
-		}
+		d.order(t, p, i, "")
 	}
 	first := p.get(t, "?path=/v1/runs&limit=2", key.Key)
 	cursor := member(t, first.body, "next_cursor")
@@ -56,16 +53,17 @@ func newDeployment(t *testing.T) *deployment {
 		"?path=/v1/alerts", "?path=/v1/alerts&severity=low",
 	}
 	d.answers = d.ask(t, p)
-	must(t, p.stop())
+	stops(t, p)
 	return d
 }
 
 // order creates or replays the run of an idempotency key.
-func (d *deployment) order(t *testing.T, p *process, i int) (status int, replayed string) {
+func (d *deployment) order(t *testing.T, p *process, i int, replayed string) {
 	t.Helper()
-	a, err := p.do(t.Context(), "POST", "", d.key.Key, "order-"+strconv.Itoa(i), testRun)
-	must(t, err)
-	return a.status, a.header.Get("Idempotent-Replayed")
+	a := p.send(t, 202, "POST", "", d.key.Key, fmt.Sprint("order-", i), testRun)
+	if got := a.header.Get("Idempotent-Replayed"); got != replayed {
+		t.Errorf("run %d: replayed %q, want %q", i, got, replayed)
+	}
 }
 
 var snapshotTime = regexp.MustCompile(`"as_of":"[^"]*",`)
@@ -90,26 +88,9 @@ func (d *deployment) goesOn(t *testing.T, databaseURL string) {
 	if diff := cmp.Diff(d.answers, d.ask(t, p)); diff != "" {
 		t.Errorf("answers (-before +after):\n%s", diff)
 	}
-	if status, replayed := d.order(t, p, 3); status != 202 || replayed != "true" {
-		t.Errorf("the retry of a run: got %d, replayed %q", status, replayed)
-	}
-	if status, replayed := d.order(t, p, 1000); status != 202 || replayed != "" {
-		t.Errorf("a new run: got %d, replayed %q", status, replayed)
-	}
-	if err := p.stop(); err != nil {
-		t.Errorf("aiv serve ended with %v\n%s", err, p.log.end())
-	}
-}
-
-// member returns the first value of a string member with a name.
-func member(t *testing.T, body, name string) string {
-	t.Helper()
-	_, rest, found := strings.Cut(body, `"`+name+`":"`)
-	value, _, ended := strings.Cut(rest, `"`)
-	if !found || !ended {
-		t.Fatalf("there is no %s in %s", name, body)
-	}
-	return value
+	d.order(t, p, 3, "true")
+	d.order(t, p, 1000, "")
+	stops(t, p)
 }
 
 // measure creates a brand and has the runs answered. The responses then show the measurement too.
@@ -117,61 +98,22 @@ func (d *deployment) measure(t *testing.T) {
 	t.Helper()
 	p, dispatch := startServe(t, d.url), startDispatch(t, d.url)
 	const brand = `{"path":"/v1/brands","method":"POST","body":{"kind":"own","name":"Attempt","domains":["example.org"]}}`
-	if a, err := p.do(t.Context(), "POST", "", d.key.Key, "", brand); err != nil || a.status != 201 {
-		t.Fatalf("creating a brand: %v %v", a, err)
-	}
+	p.send(t, 201, "POST", "", d.key.Key, "", brand)
 	w := &workerClient{dispatch.base, newWorker(t, d.url).Token}
-	jobs, err := w.claim(200, 0)
-	if err != nil || len(jobs) != 30 {
-		t.Fatalf("%d jobs are claimed (%v), want 30", len(jobs), err)
-	}
-	if _, err := w.settle(t.Context(), jobs); err != nil {
-		t.Fatal(err)
-	}
+	w.settles(t, w.claims(t, 200, 30))
 	d.asks = append(d.asks, "?path=/v1/brands", "?path=/v1/metrics&group_by=model,question", "?path=/v1/sources")
 	d.answers = d.ask(t, p)
 	if metrics := d.answers[len(d.answers)-2]; !strings.Contains(metrics, `"mentions":15,`) {
 		t.Errorf("the brand is not mentioned: %s", metrics)
 	}
-	for _, p := range []*process{p, dispatch} {
-		must(t, p.stop())
-	}
+	stops(t, p, dispatch)
 }
 
-// TestRestoredDatabaseServesTheSame: a database restored by pg_restore gives customers the same responses, also to a
-// key that was revoked after the dump.
-func TestRestoredDatabaseServesTheSame(t *testing.T) {
-	t.Parallel()
-	d := newDeployment(t)
-	d.measure(t)
-	restored := storetest.Empty(t)
-	dump, _, err := private.Command("pg_dump", "-Fc", "-d", d.url)
-	must(t, err)
-	restore, _, err := private.Command("pg_restore", "--exit-on-error", "-d", restored)
-	must(t, err)
-	restore.Stdin = bytes.NewReader(output(t, dump))
-	cli[any](t, d.url, "keys", "revoke", d.key.ID)
-	output(t, restore)
-	if code, stdout, stderr := aiv(t.Context(), "status", "-database-url", restored); code != 0 {
-		t.Errorf("aiv status: exit %d\n%s%s", code, stdout, stderr)
-	}
-	d.goesOn(t, restored)
-}
-
-func output(t *testing.T, cmd *exec.Cmd) []byte {
-	t.Helper()
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd.Args[0], err, &errs)
-	}
-	return out.Bytes()
-}
-
-// TestUpgradeFromEachRelease: a database as each earlier release left it is refused by aiv serve until aiv migrate has
-// been there, and is then the same service to customers. The short form has the databases of the first and of the
-// latest release: what the first left passes through all later migrations.
-func TestUpgradeFromEachRelease(t *testing.T) {
+// TestLaterDatabasesServeTheSame: a database as each earlier release left it is refused by aiv serve until aiv migrate has
+// been there, and is then the same service to customers. So is one that was restored by pg_restore, also to a key that
+// was revoked after the dump. The short form has the databases of the first and of the latest release: what the first
+// left passes through all later migrations.
+func TestLaterDatabasesServeTheSame(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
 	all, err := filepath.Glob("../../../store/schema/migrations/*.sql")
@@ -183,18 +125,39 @@ func TestUpgradeFromEachRelease(t *testing.T) {
 			continue
 		}
 		t.Run(fmt.Sprintf("from %04d", n), func(t *testing.T) {
-			t.Parallel()
 			old := storetest.Empty(t)
 			storetest.MigrateAsThen(t, old, all[:n])
 			copyRows(t, d.url, old)
-			const refusal = "; run `aiv migrate`"
-			if code, _, stderr := aiv(t.Context(), "serve", "-database-url", old, "-addr", "127.0.0.1:0", "-admin-addr", "127.0.0.1:0"); code != 1 || !strings.Contains(stderr, refusal) {
-				t.Errorf("aiv serve: exit %d, %s", code, stderr)
-			}
+			refuses(t, old, "; run `aiv migrate`", onFreePorts("serve")...)
 			cli[any](t, old, "migrate")
 			d.goesOn(t, old)
 		})
 	}
+	t.Run("restored", func(t *testing.T) {
+		d.measure(t)
+		restored := storetest.Empty(t)
+		dump, _, err := private.Command("pg_dump", "-Fc", "-d", d.url)
+		must(t, err)
+		restore, _, err := private.Command("pg_restore", "--exit-on-error", "-d", restored)
+		must(t, err)
+		restore.Stdin = bytes.NewReader(output(t, dump))
+		cli[any](t, d.url, "keys", "revoke", d.key.ID)
+		output(t, restore)
+		if code, stdout, stderr := aiv(t.Context(), "status", "-database-url", restored); code != 0 {
+			t.Errorf("aiv status: exit %d\n%s%s", code, stdout, stderr)
+		}
+		d.goesOn(t, restored)
+	})
+}
+
+func output(t *testing.T, cmd *exec.Cmd) []byte {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args[0], err, &errs)
+	}
+	return out.Bytes()
 }
 
 // firstRelease is the last migration of 0.1.0.

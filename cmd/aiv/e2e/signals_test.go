@@ -1,27 +1,33 @@
 package e2e
 
 import (
+	"bufio"
 	"encoding/base64"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
 
-// TestHangupDoesNotEnd: SIGHUP is logged and does not end the process.
+// TestHangupDoesNotEnd: SIGHUP is logged, and the process serves on, also after the reader of its log has ended. After
+// SIGTERM it ends with status 0.
 func TestHangupDoesNotEnd(t *testing.T) {
 	t.Parallel()
-	url, _, _, key := databaseOfCustomer(t, 1000)
-	p := startServe(t, url)
+	url, _, _, key := databaseOfCustomer(t)
+	p, log := startUnread(t, url)
 	p.cmd.Process.Signal(syscall.SIGHUP)
-	p.awaitLog(t, "SIGHUP ignored")
-	if a := p.get(t, "?path=/v1/me", key.Key); a.status != 200 {
-		t.Errorf("after SIGHUP: got %d %s", a.status, a.body)
+	for lines := bufio.NewScanner(log); !strings.Contains(lines.Text(), "SIGHUP ignored"); {
+		if !lines.Scan() {
+			t.Fatalf("the log ends: %v", lines.Err())
+		}
 	}
-	if err := p.stop(); err != nil {
-		t.Errorf("aiv serve ended with %v", err)
+	log.Close()
+	for range 50 {
+		p.serves(t, key.Key)
 	}
+	stops(t, p)
 }
 
 // TestClosedTerminal: SIGHUP ends the commands that run in a terminal, with status 0.
@@ -35,31 +41,15 @@ func TestClosedTerminal(t *testing.T) {
 		args    []string
 		started string // in what it prints
 	}{
-		{[]string{"work", "-url", "http://127.0.0.1:1", "-token-file", token, "--", "true"}, `"msg":"worker started"`},
+		{[]string{"work", "-url", "http://127.0.0.1:1", "-token-file", token, "--", "true"},
+			`"msg":"worker started","dispatcher":"http://127.0.0.1:1`},
 		{[]string{"webhooks", "listen", "-addr", "127.0.0.1:0", "-secret", secret}, "Receiving deliveries"},
 	} {
-		w := startWorkProcess(t, exec.Command(binary, test.args...), "")
-		wait(t, "aiv "+test.args[0], test.started, w.log.String)
-		w.cmd.Process.Signal(syscall.SIGHUP)
-		if err := awaitEnd(t, "aiv "+test.args[0], w.ended); err != nil {
-			t.Errorf("aiv %s ended with %v\n%s", test.args[0], err, w.log.end())
+		p := launch(t, exec.Command(binary, test.args...))
+		p.awaitLog(t, test.started)
+		p.cmd.Process.Signal(syscall.SIGHUP)
+		if err := awaitEnd(t, p); err != nil {
+			t.Errorf("aiv %s ended with %v", test.args[0], err)
 		}
-	}
-}
-
-// TestLogReaderGone: the process serves after the reader of its log has ended, and ends with status 0.
-func TestLogReaderGone(t *testing.T) {
-	t.Parallel()
-	url, _, _, key := databaseOfCustomer(t, 1000)
-	p, log := startUnread(t, url)
-	log.Close()
-	for range 100 {
-		if a := p.get(t, "?path=/v1/me", key.Key); a.status != 200 {
-			t.Fatalf("got %d %s", a.status, a.body)
-		}
-	}
-	p.cmd.Process.Signal(syscall.SIGTERM)
-	if err := <-p.ended; err != nil {
-		t.Errorf("aiv serve ended with %v", err)
 	}
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,26 +11,32 @@ import (
 	"aiv/store/storetest"
 )
 
-// reads returns how many reads of lists and results a process has sent to the standby and to the primary, and whether
-// it uses the standby.
-func (p *process) reads(t *testing.T) (standby, primary float64, current bool) {
+// reads returns how many reads of lists and results a process has sent to the standby and to the primary.
+func (p *process) reads(t *testing.T) (standby, primary float64) {
 	t.Helper()
-	_, page := p.asAdmin(t, "GET", "/metrics", "")
-	e := readExposition(t, page)
-	return e.values[`aiv_reads_total{server="standby"}`], e.values[`aiv_reads_total{server="primary"}`], e.values["aiv_standby_current"] == 1
+	e := readExposition(t, p.metrics(t))
+	return e.values[`aiv_reads_total{server="standby"}`], e.values[`aiv_reads_total{server="primary"}`]
 }
 
 // awaitStandby waits until reads use the standby, or until they do not.
 func (p *process) awaitStandby(t *testing.T, want bool) {
 	t.Helper()
-	storetest.Eventually(t, fmt.Sprintf("reads use the standby: %v", want), func() bool {
-		_, _, current := p.reads(t)
-		return current == want
-	})
+	current := map[bool]string{true: `\naiv_standby_current 1\n`, false: `\naiv_standby_current 0\n`}[want]
+	wait(t, "the use of the standby", current, func() string { return p.metrics(t) })
 }
 
-// order creates a run and returns its id. It repeats a request that fails on a connection to a lost primary.
-func (p *process) order(t *testing.T, key, idempotencyKey string) (run string) {
+// lists fails the test unless the process lists the run with the status.
+func (p *process) lists(t *testing.T, key, run, status string) {
+	t.Helper()
+	a := p.get(t, "?path=/v1/runs&limit=1", key)
+	if a.status != 200 || !strings.Contains(a.body, run) || member(t, a.body, "status") != status {
+		t.Errorf("got %d %s, want run %s, %s", a.status, a.body, run, status)
+	}
+}
+
+// orderAfterFailover creates a run and returns its id. It repeats a request that fails on a connection to a lost
+// primary.
+func (p *process) orderAfterFailover(t *testing.T, key, idempotencyKey string) (run string) {
 	t.Helper()
 	storetest.Eventually(t, "a run is created", func() bool {
 		a, err := p.do(t.Context(), "POST", "", key, idempotencyKey, testRun)
@@ -46,35 +51,22 @@ func (p *process) order(t *testing.T, key, idempotencyKey string) (run string) {
 	return run
 }
 
-// awaitLog waits until the log contains the text.
-func (p *process) awaitLog(t *testing.T, text string) {
-	t.Helper()
-	wait(t, "the log", regexp.QuoteMeta(text), p.log.String)
-}
-
-// lists fails the test unless the process lists the run with the status.
-func (p *process) lists(t *testing.T, key, run, status string) {
-	t.Helper()
-	a := p.get(t, "?path=/v1/runs&limit=1", key)
-	if a.status != 200 || !strings.Contains(a.body, run) || member(t, a.body, "status") != status {
-		t.Errorf("got %d %s, want run %s, %s", a.status, a.body, run, status)
-	}
-}
-
 // listsNew creates a run and lists it, after reads that fail on connections to a lost primary.
 func (p *process) listsNew(t *testing.T, key, idempotencyKey string) {
 	t.Helper()
-	run := p.order(t, key, idempotencyKey)
+	run := p.orderAfterFailover(t, key, idempotencyKey)
 	storetest.Eventually(t, "runs are listed", func() bool { return p.get(t, "?path=/v1/runs&limit=1", key).status != 503 })
 	p.lists(t, key, run, "queued")
 }
 
 // TestStandbyReads: two processes read from a standby that replays every commit 100 ms late. Each list contains what
-// was committed before the request, by the same process, by the other one, and by a worker.
+// was committed before the request, by the same process, by the other one, and by a worker. A process whose URL names a
+// copy of the database notices that.
 func TestStandbyReads(t *testing.T) {
 	t.Parallel()
 	primary := storetest.NewCluster(t)
 	_, key := customer(t, primary.URL(), 1_000_000)
+	primary.Exec(t, "postgres", "CREATE DATABASE copy TEMPLATE aiv")
 	standby := primary.Standby(t, "recovery_min_apply_delay=100ms")
 	primary.Exec(t, "aiv", "CREATE ROLE aiv_serve LOGIN")
 	cli[any](t, primary.URL(), "migrate", "-grant", "aiv_serve")
@@ -92,20 +84,13 @@ func TestStandbyReads(t *testing.T) {
 		run := own.order(t, key.Key, fmt.Sprint("canceled-", i))
 		own.lists(t, key.Key, run, "queued")
 		other.lists(t, key.Key, run, "queued")
-		if a, err := other.do(t.Context(), "POST", "/v1/runs/"+run+"/cancel", key.Key, "", "{}"); err != nil || a.status != 200 {
-			t.Fatalf("canceling a run: %v %v", a, err)
-		}
+		other.send(t, 200, "POST", "/v1/runs/"+run+"/cancel", key.Key, "", "{}")
 		other.lists(t, key.Key, run, "canceled")
 
 		run = own.order(t, key.Key, fmt.Sprint("completed-", i))
-		jobs, err := worker.claim(100, 20)
-		if err != nil || len(jobs) != 6 {
-			t.Fatalf("claimed %d jobs, %v", len(jobs), err)
-		}
+		jobs := worker.claims(t, 100, 6)
 		own.lists(t, key.Key, run, "running")
-		if _, err := worker.settle(t.Context(), jobs); err != nil {
-			t.Fatal(err)
-		}
+		worker.settles(t, jobs)
 		results := own.get(t, "/v1/runs/"+run+"/results?status=completed", key.Key)
 		if got := strings.Count(results.body, `"text":"of job_`); got != 6 {
 			t.Errorf("%d answers after they were settled, want 6: %s", got, results.body)
@@ -117,20 +102,27 @@ func TestStandbyReads(t *testing.T) {
 	}
 	var total float64
 	for _, p := range serves {
-		served, left, _ := p.reads(t)
+		served, left := p.reads(t)
 		if served == 0 {
-			t.Errorf("no read by the standby\n%s", p.log.end())
+			t.Error("no read by the standby")
 		}
 		total += served + left // on a slow machine the standby may be too late for some
 	}
 	if total != 7*rounds {
 		t.Errorf("%v reads, want %d", total, 7*rounds)
 	}
-	_, page := serves[0].asAdmin(t, "GET", "/metrics", "")
-	e := readExposition(t, page)
+	e := readExposition(t, serves[0].metrics(t))
 	e.explained(t)
 	if lag := e.values["aiv_standby_lag_seconds"]; lag < 0 {
 		t.Errorf("a lag of %v s", lag)
+	}
+
+	p := startServe(t, primary.URL(), "-read-url", strings.Replace(standby.URL(), "/aiv?", "/copy?", 1))
+	p.awaitLog(t, "not a standby of the database")
+	p.lists(t, key.Key, p.order(t, key.Key, "copy"), "queued")
+	p.awaitStandby(t, false)
+	if served, left := p.reads(t); served != 0 || left != 1 {
+		t.Errorf("with a copy: %v reads by the standby and %v by the primary", served, left)
 	}
 }
 
@@ -142,20 +134,24 @@ func TestFaultStandby(t *testing.T) {
 	_, key := customer(t, primary.URL(), 1_000_000)
 	standby := primary.Standby(t)
 	p := startServe(t, primary.URL(), "-read-url", standby.URL())
-	p.awaitStandby(t, true)
 
 	const each = 5
 	orders := 0
+	// atOnce creates a run and lists it, perhaps when the process does not know yet that the standby cannot be used.
+	atOnce := func() {
+		t.Helper()
+		p.lists(t, key.Key, p.order(t, key.Key, fmt.Sprint(orders)), "queued")
+		orders++
+	}
 	reads := func(byStandby bool) {
 		t.Helper()
 		p.awaitStandby(t, byStandby)
-		before, left, _ := p.reads(t)
+		before, left := p.reads(t)
 		for deadline := time.Now().Add(patience); ; {
 			for range each {
-				p.lists(t, key.Key, p.order(t, key.Key, fmt.Sprint(orders)), "queued")
-				orders++
+				atOnce()
 			}
-			after, leftAfter, _ := p.reads(t)
+			after, leftAfter := p.reads(t)
 			if byStandby && after > before || !byStandby && leftAfter >= left+each {
 				return
 			}
@@ -164,12 +160,6 @@ func TestFaultStandby(t *testing.T) {
 				return
 			}
 		}
-	}
-	// at once creates a run and lists it when the process does not know yet that the standby cannot be used.
-	atOnce := func() {
-		t.Helper()
-		p.lists(t, key.Key, p.order(t, key.Key, fmt.Sprint(orders)), "queued")
-		orders++
 	}
 	reads(true)
 	standby.Exec(t, "postgres", "SELECT pg_wal_replay_pause()")
@@ -204,13 +194,25 @@ func TestFaultStandby(t *testing.T) {
 	stop.Store(true)
 	wg.Wait()
 
-	if status, text := p.asAdmin(t, "GET", "/readyz", ""); status != 200 {
-		t.Errorf("/readyz: %d %s", status, text)
-	}
+	p.isReady(t, "after the faults of the standby", 200, "ok")
 	standby.Exec(t, "postgres", "SELECT pg_promote()")
 	atOnce()
 	reads(false)
 	p.awaitLog(t, "was promoted")
+}
+
+// twoStandbys starts a primary with two standbys, and a process at the URL of the primary and the first standby, which
+// reads from the second.
+func twoStandbys(t *testing.T) (primary, next, other *storetest.Cluster, p *process, key string) {
+	t.Helper()
+	primary = storetest.NewCluster(t)
+	next, other = primary.Standby(t), primary.Standby(t)
+	url := storetest.ClusterURL("&target_session_attrs=read-write", primary, next)
+	_, made := customer(t, url, 1_000_000)
+	p = startServe(t, url, "-read-url", other.URL())
+	waitUntil(t, primary.URL(), `SELECT count(*) = 2 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()`)
+	p.awaitStandby(t, true)
+	return primary, next, other, p, made.Key
 }
 
 // TestStandbyOfLostPrimary: the primary is lost, and one of two standbys is promoted. The other one, which reads use,
@@ -218,13 +220,7 @@ func TestFaultStandby(t *testing.T) {
 // there.
 func TestStandbyOfLostPrimary(t *testing.T) {
 	t.Parallel()
-	primary := storetest.NewCluster(t)
-	next, ahead := primary.Standby(t), primary.Standby(t)
-	url := storetest.ClusterURL("&target_session_attrs=read-write", primary, next)
-	_, key := customer(t, url, 1_000_000)
-	p := startServe(t, url, "-read-url", ahead.URL())
-	p.awaitStandby(t, true)
-
+	primary, next, _, p, key := twoStandbys(t)
 	next.Exec(t, "postgres", "ALTER SYSTEM SET primary_conninfo = ''")
 	next.Exec(t, "postgres", "SELECT pg_reload_conf()")
 	waitUntil(t, primary.URL(), `SELECT count(*) = 1 FROM pg_stat_replication`)
@@ -233,10 +229,10 @@ func TestStandbyOfLostPrimary(t *testing.T) {
 	primary.Kill()
 	next.Exec(t, "postgres", "SELECT pg_promote()")
 
-	p.order(t, key.Key, "probe")                    // the process has connected to the new primary
+	p.orderAfterFailover(t, key, "probe")           // the process has connected to the new primary
 	p.awaitLog(t, "follows the primary's timeline") // the process has compared the standby with the new primary
 	for i := range 5 {
-		p.listsNew(t, key.Key, fmt.Sprint(i))
+		p.listsNew(t, key, fmt.Sprint(i))
 	}
 	p.awaitStandby(t, false)
 }
@@ -245,13 +241,7 @@ func TestStandbyOfLostPrimary(t *testing.T) {
 // timeline.
 func TestStandbyAfterFailover(t *testing.T) {
 	t.Parallel()
-	primary := storetest.NewCluster(t)
-	next, other := primary.Standby(t), primary.Standby(t)
-	url := storetest.ClusterURL("&target_session_attrs=read-write", primary, next)
-	_, key := customer(t, url, 1_000_000)
-	p := startServe(t, url, "-read-url", other.URL())
-	waitUntil(t, primary.URL(), `SELECT count(*) = 2 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()`)
-	p.awaitStandby(t, true)
+	primary, next, other, p, key := twoStandbys(t)
 	primary.Kill()
 	next.Exec(t, "postgres", "SELECT pg_promote()")
 	other.Exec(t, "postgres", "ALTER SYSTEM SET primary_conninfo = 'host="+next.Dir+" port=5432 user=aiv application_name=standby'")
@@ -261,25 +251,9 @@ func TestStandbyAfterFailover(t *testing.T) {
 	waitUntil(t, next.URL(), `SELECT count(*) = 1 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()`)
 	other.Exec(t, "postgres", "CHECKPOINT")
 	orders := 0
-	storetest.Eventually(t, "reads use the standby", func() bool {
-		p.listsNew(t, key.Key, fmt.Sprint(orders))
+	wait(t, "reads by the standby", `\naiv_reads_total\{server="standby"\} [1-9]`, func() string {
+		p.listsNew(t, key, fmt.Sprint(orders))
 		orders++
-		served, _, _ := p.reads(t)
-		return served > 0
+		return p.metrics(t)
 	})
-}
-
-// TestStandbyOfAnotherDatabase: a URL of a copy of the database is noticed.
-func TestStandbyOfAnotherDatabase(t *testing.T) {
-	t.Parallel()
-	primary := storetest.NewCluster(t)
-	_, key := customer(t, primary.URL(), 1_000_000)
-	primary.Exec(t, "postgres", "CREATE DATABASE copy TEMPLATE aiv")
-	standby := primary.Standby(t)
-	p := startServe(t, primary.URL(), "-read-url", strings.Replace(standby.URL(), "/aiv?", "/copy?", 1))
-	p.awaitLog(t, "not a standby of the database")
-	p.lists(t, key.Key, p.order(t, key.Key, "a"), "queued")
-	if served, left, current := p.reads(t); served != 0 || left != 1 || current {
-		t.Errorf("%v reads by the standby and %v by the primary, current: %v", served, left, current)
-	}
 }

@@ -18,46 +18,6 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFaultTermination: SIGTERM under load. Each request that the process has read gets its response, and the process
-// ends within its drain time: otherwise it would end with an error. Idle connections are closed; the others get
-// Connection: close with their last response.
-func TestFaultTermination(t *testing.T) {
-	t.Parallel()
-	times := byForm(1, 20)
-	url, _, _, key := databaseOfCustomer(t, 1_000_000)
-	for n := range times {
-		p := startServe(t, url)
-		var answered atomic.Int64
-		var clients sync.WaitGroup
-		for c := range 32 {
-			clients.Go(func() {
-				for i := 0; ; i++ {
-					n, err := p.exchange(t, fmt.Sprintf("term-%d-%d-%d", n, c, i), key.Key, &answered, func() bool { return false })
-					if err != nil && n > 0 {
-						t.Errorf("request %d of a connection failed: %v", n, err)
-					}
-					if n == 0 {
-						return // the connection was refused, or not accepted before the process ended
-					}
-				}
-			})
-		}
-		storetest.Eventually(t, "100 responses", func() bool { return answered.Load() >= 100 })
-		for _, host := range []string{p.host(), strings.TrimPrefix(p.admin, "http://")} { // connected, and silent
-			conn, err := net.Dial("tcp", host)
-			must(t, err)
-			defer conn.Close()
-		}
-		if err := p.stop(); err != nil {
-			t.Errorf("the process ended with %v\n%s", err, p.log.end())
-		}
-		clients.Wait()
-		if served := p.served(); served > answered.Load() {
-			t.Errorf("the process has served %d requests, and the clients got %d responses", served, answered.Load())
-		}
-	}
-}
-
 // served returns how many requests the process, which has ended, has logged: all that it has read, or fewer if this
 // process did not read the log fast enough.
 func (p *process) served() int64 {
@@ -108,11 +68,13 @@ func (p *process) exchange(t *testing.T, keys, key string, answered *atomic.Int6
 }
 
 // TestFaultRollingRestart: two processes share a port by sockets that are passed as systemd does. They are replaced one
-// after the other under load. No request fails on a new connection, and each that was read on a kept one is answered.
+// after the other under load, by SIGTERM. No request fails on a new connection, and each that was read on a kept one is
+// answered, the last one with Connection: close. Each process ends within its drain time, also with silent connections:
+// otherwise it would end with an error.
 func TestFaultRollingRestart(t *testing.T) {
 	t.Parallel()
 	rounds := byForm(1, 20)
-	url, _, _, key := databaseOfCustomer(t, 1_000_000)
+	url, _, _, key := databaseOfCustomer(t)
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer socket.Close()
@@ -123,21 +85,12 @@ func TestFaultRollingRestart(t *testing.T) {
 	processes := []*process{startServeOn(t, url, passed), startServeOn(t, url, passed)}
 
 	front := &process{base: processes[0].base} // the process that accepts the connection
-	stop := make(chan struct{})
-	var answered, lasting atomic.Int64
-	var slowest atomic.Int64
+	var over atomic.Bool
+	var answered, lasting, slowest atomic.Int64
 	var clients sync.WaitGroup
-	over := func() bool {
-		select {
-		case <-stop:
-			return true
-		default:
-			return false
-		}
-	}
 	for range 8 {
 		clients.Go(func() { // one request per connection, no retries
-			for !over() {
+			for !over.Load() {
 				sent := time.Now()
 				if err := once(front.host(), wireGet("?path=/v1/me", key.Key)); err != nil {
 					t.Errorf("a request on a new connection: %v", err)
@@ -149,8 +102,8 @@ func TestFaultRollingRestart(t *testing.T) {
 	}
 	for c := range 8 {
 		clients.Go(func() { // keeps its connection until the server closes it
-			for i := 0; !over(); i++ {
-				n, err := front.exchange(t, fmt.Sprintf("roll-%d-%d", c, i), key.Key, &lasting, over)
+			for i := 0; !over.Load(); i++ {
+				n, err := front.exchange(t, fmt.Sprintf("roll-%d-%d", c, i), key.Key, &lasting, over.Load)
 				if err != nil {
 					t.Errorf("request %d of a connection failed: %v", n, err)
 				}
@@ -162,24 +115,36 @@ func TestFaultRollingRestart(t *testing.T) {
 		before := answered.Load()
 		storetest.Eventually(t, "100 further responses", func() bool { return answered.Load() >= before+100 })
 		next := startServeOn(t, url, passed)
-		if err := processes[n%2].stop(); err != nil {
-			t.Errorf("the process ended with %v\n%s", err, processes[n%2].log.end())
-		}
+		stops(t, processes[n%2])
 		served += processes[n%2].served()
 		processes[n%2] = next
 	}
-	close(stop)
+	over.Store(true)
 	clients.Wait()
-	for _, p := range processes {
-		if err := p.stop(); err != nil {
-			t.Errorf("the process ended with %v\n%s", err, p.log.end())
-		}
-		served += p.served()
+	for _, host := range []string{front.host(), strings.TrimPrefix(processes[0].admin, "http://")} { // connected, and silent
+		conn, err := net.Dial("tcp", host)
+		must(t, err)
+		defer conn.Close()
 	}
+	stops(t, processes...)
+	served += processes[0].served() + processes[1].served()
 	if got := answered.Load() + lasting.Load(); served > got {
 		t.Errorf("the processes have served %d requests, and the clients got %d responses", served, got)
 	}
 	t.Logf("%d restarts: %d requests on new connections, %d on lasting ones, the slowest took %v", 2*rounds, answered.Load(), lasting.Load(), time.Duration(slowest.Load()))
+}
+
+// exchangeOne sends a request over a connection, and returns the response and its body.
+func exchangeOne(conn net.Conn, r *bufio.Reader, request string) (w *http.Response, body string, err error) {
+	conn.SetDeadline(time.Now().Add(patience))
+	if _, err = io.WriteString(conn, request); err != nil {
+		return nil, "", err
+	}
+	if w, err = http.ReadResponse(r, nil); err != nil {
+		return nil, "", err
+	}
+	raw, err := io.ReadAll(w.Body)
+	return w, string(raw), err
 }
 
 // once sends a request on a new connection.
@@ -189,18 +154,11 @@ func once(host, request string) error {
 		return err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience))
-	if _, err := io.WriteString(conn, request); err != nil {
-		return err
+	w, _, err := exchangeOne(conn, bufio.NewReader(conn), request)
+	if err == nil && w.StatusCode != 200 {
+		err = fmt.Errorf("got %d", w.StatusCode)
 	}
-	w, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		return err
-	}
-	if w.StatusCode != 200 {
-		return fmt.Errorf("got %d", w.StatusCode)
-	}
-	return nil
+	return err
 }
 
 // startServeOn starts `aiv serve` with a listening socket passed to it.

@@ -22,7 +22,7 @@ import (
 // renewed certificate from the next connection on.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	url, _, _, key := databaseOfCustomer(t, 1000)
+	url, _, _, key := databaseOfCustomer(t)
 	dir := t.TempDir()
 	roots := x509.NewCertPool()
 	roots.AddCert(certificate(t, dir, 1))
@@ -51,9 +51,7 @@ func TestTLS(t *testing.T) {
 	}
 	roots.AddCert(certificate(t, dir, 2))
 	storetest.Eventually(t, "the renewed certificate is served", func() bool { return serial() == 2 })
-	if err := p.stop(); err != nil {
-		t.Errorf("aiv serve ended with %v\n%s", err, p.log.end())
-	}
+	stops(t, p)
 }
 
 // certificate writes a certificate and its key into a folder.

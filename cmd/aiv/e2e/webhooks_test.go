@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,21 +26,17 @@ import (
 // newWebhook registers a URL for all types of events.
 func newWebhook(t *testing.T, serve *process, key, url string) (id, secret string) {
 	t.Helper()
-	a, err := serve.do(t.Context(), "POST", "/v1/webhooks", key, "", `{"url":"`+url+`","events":["*"]}`)
-	var made struct{ ID, Secret string }
-	if err != nil || json.Unmarshal([]byte(a.body), &made) != nil || a.status != http.StatusCreated {
-		t.Fatalf("creating a webhook: %d %s, %v", a.status, a.body, err)
-	}
-	return made.ID, made.Secret
+	a := serve.send(t, http.StatusCreated, "POST", "/v1/webhooks", key, "", `{"url":"`+url+`","events":["*"]}`)
+	return member(t, a.body, "id"), member(t, a.body, "secret")
 }
 
 // TestWebhooksListen: aiv webhooks listen prints a delivery that it has verified, and rejects other requests. An
-// operator lists the webhook and disables it.
+// operator lists the webhook and disables it. The log of aiv dispatch has nothing of what receivers send.
 func TestWebhooksListen(t *testing.T) {
 	t.Parallel()
-	url, _, _, key := databaseOfCustomer(t, 1000)
+	url, _, _, key := databaseOfCustomer(t)
 	serve := startServe(t, url, "-webhook-allow-private")
-	startDispatch(t, url, "-webhook-allow-private")
+	dispatch := startDispatch(t, url, "-webhook-allow-private")
 	address := freeAddress(t)
 	id, secret := newWebhook(t, serve, key.Key, "http://"+address+"/hook")
 
@@ -57,13 +55,9 @@ func TestWebhooksListen(t *testing.T) {
 		t.Errorf("a request without a signature: %v, %v", w, err)
 	}
 
-	a, err := serve.do(t.Context(), "POST", "/v1/webhooks/"+id+"/test", key.Key, "", "{}")
-	var event struct{ ID string }
-	if err != nil || json.Unmarshal([]byte(a.body), &event) != nil || a.status != http.StatusAccepted {
-		t.Fatalf("a test: %d %s, %v", a.status, a.body, err)
-	}
+	event := member(t, serve.send(t, http.StatusAccepted, "POST", "/v1/webhooks/"+id+"/test", key.Key, "", "{}").body, "id")
 	lines := bufio.NewScanner(printed)
-	if lines.Scan(); !strings.HasPrefix(lines.Text(), event.ID+` webhook.test {"type":"webhook.test","timestamp":"`) ||
+	if lines.Scan(); !strings.HasPrefix(lines.Text(), event+` webhook.test {"type":"webhook.test","timestamp":"`) ||
 		!strings.HasSuffix(lines.Text(), `"data":{"webhook_id":"`+id+`"}}`) {
 		t.Errorf("printed %q", lines.Text())
 	}
@@ -81,20 +75,16 @@ func TestWebhooksListen(t *testing.T) {
 	if all := cli[[]webhook](t, url, "webhooks", "list"); len(all) != 1 || all[0].ID != id || all[0].DisabledReason != "operator" {
 		t.Errorf("list: %+v", all)
 	}
-	if a, err := serve.do(t.Context(), "PATCH", "/v1/webhooks/"+id, key.Key, "", `{"enabled":true}`); err != nil || a.status != http.StatusConflict {
-		t.Errorf("enabling a webhook that an operator disabled: %d %s, %v", a.status, a.body, err)
-	}
+	serve.send(t, http.StatusConflict, "PATCH", "/v1/webhooks/"+id, key.Key, "", `{"enabled":true}`)
 	if w := cli[webhook](t, url, "webhooks", "enable", id); w.DisabledReason != "" {
 		t.Errorf("enabled: %+v", w)
 	}
+	sendsOutOfTurn(t, serve, dispatch, key.Key)
 }
 
-// TestNothingOutOfTurnIsLogged: what a receiver sends after its response is not in the log, which has JSON lines only.
-func TestNothingOutOfTurnIsLogged(t *testing.T) {
-	t.Parallel()
-	url, _, _, key := databaseOfCustomer(t, 1000)
-	serve := startServe(t, url, "-webhook-allow-private")
-	dispatch := startDispatch(t, url, "-webhook-allow-private")
+// sendsOutOfTurn: what a receiver sends after its response is not in the log of dispatch, which has JSON lines only.
+func sendsOutOfTurn(t *testing.T, serve, dispatch *process, key string) {
+	t.Helper()
 	receiver, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer receiver.Close()
@@ -114,12 +104,10 @@ func TestNothingOutOfTurnIsLogged(t *testing.T) {
 		io.Copy(io.Discard, conn) // until the client, which has read that, closes the connection
 		ended <- err
 	}()
-	id, _ := newWebhook(t, serve, key.Key, "http://"+receiver.Addr().String())
-	if a, err := serve.do(t.Context(), "POST", "/v1/webhooks/"+id+"/test", key.Key, "", "{}"); err != nil || a.status != http.StatusAccepted {
-		t.Fatalf("a test: %d %s, %v", a.status, a.body, err)
-	}
-	must(t, awaitEnd(t, "the connection", ended))
-	must(t, dispatch.stop())
+	id, _ := newWebhook(t, serve, key, "http://"+receiver.Addr().String())
+	serve.send(t, http.StatusAccepted, "POST", "/v1/webhooks/"+id+"/test", key, "", "{}")
+	must(t, <-ended)
+	stops(t, dispatch)
 	for line := range strings.Lines(dispatch.log.String()) {
 		if !json.Valid([]byte(line)) || strings.Contains(line, "OUT OF TURN") {
 			t.Errorf("the log has the line %q", line)
@@ -156,9 +144,9 @@ func TestFaultWebhooks(t *testing.T) {
 	var event, run store.ID
 	_, err = pgx.ForEachRow(rows, []any{&event, &run}, func() error {
 		for _, r := range webhooks {
-			storetest.Eventually(t, "the delivery of each event", func() bool { return r.times(run.Text("run"), event.Text("evt")) > 0 })
-			if ids := r.ids(run.Text("run")); ids != 1 {
-				t.Errorf("the event of %s was delivered under %d ids", run.Text("run"), ids)
+			storetest.Eventually(t, "the delivery of each event", func() bool { return r.of(run.Text("run"))[event.Text("evt")] > 0 })
+			if ids := r.of(run.Text("run")); len(ids) != 1 {
+				t.Errorf("the event of %s was delivered under the ids %v", run.Text("run"), ids)
 			}
 		}
 		return nil
@@ -197,16 +185,18 @@ func newReceived(t *testing.T) *received {
 	return r
 }
 
-func (r *received) times(run, id string) int {
+// of returns how often the event of a run was received, by webhook-id.
+func (r *received) of(run string) map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.counts[run][id]
+	return maps.Clone(r.counts[run])
 }
 
-func (r *received) ids(run string) int {
+// runs returns the runs of which an event was received.
+func (r *received) runs() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.counts[run])
+	return slices.Collect(maps.Keys(r.counts))
 }
 
 // freeAddress returns an address of the loopback interface that nothing listens on.
