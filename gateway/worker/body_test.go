@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,23 @@ func TestBoundsOfBodies(t *testing.T) {
 		if diff := cmp.Diff(test.pointers, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
+	}
+}
+
+// TestBodiesAtTheirLargest: a request may settle 500 jobs, and a body may have 1,000,000 JSON values. The golden files of
+// the worker interface refuse 501 jobs.
+func TestBodiesAtTheirLargest(t *testing.T) {
+	t.Parallel()
+	var settled []string
+	for n := range maxJobs {
+		settled = append(settled, fmt.Sprintf(`{"id":"%d","attempt":1,"outcome":"throttled","after_seconds":1}`, n))
+	}
+	if got, _, f := readSettlements(parse(t, `{"jobs":[`+strings.Join(settled, ",")+`]}`), now); len(got) != 500 || len(f) > 0 {
+		t.Errorf("%d settlements, %v, want 500", len(got), f)
+	}
+	parse(t, `[`+repeated(999_999, "0")+`]`)
+	if _, err := strictjson.Parse(`[`+repeated(1_000_000, "0")+`]`, jsonLimits); err == nil {
+		t.Error("1,000,001 values were parsed")
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,12 +14,13 @@ import (
 	"aiv/store/storetest"
 )
 
-// workScript answers each job with its id and attempt.
+// workScript answers each job with its id and attempt, and not while the file hold exists in the folder of its process.
 const workScript = `
 job=$(cat)
 id=${job#*\"id\":\"}; id=${id%%\"*}
 attempt=${job#*\"attempt\":}; attempt=${attempt%%,*}
 sleep 0.05
+while [ -e "$DIR/hold" ]; do : >"$DIR/held"; sleep 0.05; done
 printf '{"text":"of %s in attempt %s","citations":[],"search_queries":[],"model_version":null,"answered_at":"2026-01-01T00:00:00Z"}' "$id" "$attempt"
 `
 
@@ -44,17 +47,21 @@ func TestFaultWork(t *testing.T) {
 	final := func() int { return number(t, pool, `SELECT count(*) FROM job_results`) }
 	var killed []store.ID
 	settled := make(map[string]int) // attempts that an aiv work reported as settled, by job
-	for n, i := 0, 0; n < kills; i = (i + 1) % len(workers) {
+	for n := range kills {
+		i := n % len(workers)
 		next := 6*runs*(n+1)/(kills+2) + rand.IntN(5)
 		storetest.Eventually(t, "jobs are completed", func() bool { return final() >= next })
-		workers[i].kill()
-		killed = append(killed, ids[i])
-		workers[i].settlements(t, settled)
-		if number(t, pool, `SELECT count(*) FROM job_leases WHERE worker_id = $1`, ids[i]) > 0 {
-			n++
-		} else if final() == 6*runs {
+		// A command that is held has a job that cannot be settled, not even by a request in flight when the process is killed.
+		hold, held := filepath.Join(workers[i].dir, "hold"), filepath.Join(workers[i].dir, "held")
+		must(t, os.WriteFile(hold, nil, 0o600))
+		storetest.Eventually(t, "a command is held", func() bool { return exists(held) || final() == 6*runs })
+		if !exists(held) {
 			t.Fatalf("all jobs were completed before %d processes that had jobs were killed", kills)
 		}
+		workers[i].kill()
+		must(t, os.Remove(hold))
+		killed = append(killed, ids[i])
+		workers[i].settlements(t, settled)
 		start(i)
 	}
 	wait(t, "all jobs", fmt.Sprintf("^%d$", 6*runs), func() string {
@@ -88,6 +95,11 @@ func TestFaultWork(t *testing.T) {
 		t.Errorf("%d jobs have an answer, want %d; %d were claimed again, want some", len(stored), 6*runs, again)
 	}
 	t.Logf("aiv work: %d kills: %d jobs completed, %d acknowledged, lost %d; %d were claimed again", kills, len(stored), len(settled), lost, again)
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // settlements reads from the log which attempts were settled, by job. It reports jobs that were settled by two
