@@ -106,7 +106,7 @@ func batchBegin(b *pgx.Batch, turn *int64) {
 	b.Queue(lockClaims).QueryRow(func(row pgx.Row) error {
 		var number int64
 		err := row.Scan(nil, nil, &number)
-		*turn = number << 20 // leaves room for the turns that the transaction gives // leaves room for the turns that the transaction gives
+		*turn = number << 20 // leaves room for the turns that the transaction gives
 		return err
 	})
 }
