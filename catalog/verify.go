@@ -40,6 +40,19 @@ SELECT format('measurement type %s: %s', t, string_agg(version, ', ' ORDER BY ve
 FROM methodologies, unnest(measurement_types) t WHERE status = 'active' GROUP BY t HAVING count(*) > 1`,
 		},
 		{
+			Name: "catalog_of_runs",
+			Doc:  "The models and questions of runs are never deleted, except own questions with their account.",
+			Query: `
+SELECT format('run %s of account %s, model %s', m.run_id, m.account_id, m.model_id) FROM measurement_run_models m
+WHERE NOT EXISTS (SELECT FROM models c WHERE c.id = m.model_id)
+UNION ALL
+SELECT format('run %s of account %s, question %s', r.id, r.account_id, r.question_id)
+FROM (SELECT account_id, id, unnest(question_ids) AS question_id FROM measurement_runs) r
+JOIN accounts a ON a.id = r.account_id AND a.erased_at IS NULL
+LEFT JOIN own_questions o ON (o.account_id, o.id) = (r.account_id, r.question_id)
+WHERE o.id IS NULL AND NOT EXISTS (SELECT FROM questions c WHERE c.id = r.question_id)`,
+		},
+		{
 			Name:  "catalog_revision",
 			Doc:   "catalog_revision has its row, without which the catalog cannot be read.",
 			Query: `SELECT 'catalog_revision has no row' WHERE NOT EXISTS (SELECT FROM catalog_revision)`,

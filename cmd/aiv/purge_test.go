@@ -119,11 +119,15 @@ WHERE table_schema = 'public' AND column_name IN ('account_id', 'owner') AND dat
 	return n
 }
 
-// customers makes the accounts A and B with a key each, which were revoked an hour ago, so that an erasure waits for
+// customers makes a catalog, and the accounts A and B with a key each, which were revoked an hour ago, so that an erasure waits for
 // nothing, and returns their ids.
 func customers(t *testing.T, pool *pgxpool.Pool) (a, b string) {
 	t.Helper()
 	storetest.Exec(t, pool, `INSERT INTO plans (code, features) VALUES ('p', '{api_access}')`,
+		`INSERT INTO providers (code, name) VALUES ('p', 'P')`,
+		`INSERT INTO models (id, name, provider_code, provider_model, status, measurement_types, grounded_search)
+		VALUES ('m', 'M', 'p', 'm', 'active', '{grounded}', true)`,
+		`INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ('q', '?', 'it', 'IT', 't', '{}', 'active')`,
 		`INSERT INTO accounts (id, name, plan_code) SELECT gen_random_uuid(), name, 'p' FROM unnest('{A,B}'::text[]) name`,
 		`INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes, revoked_at)
 		SELECT id, id, 'k', 'aiv_live_00000000', sha256(name::bytea), '{}', now() - interval '1 hour' FROM accounts`)

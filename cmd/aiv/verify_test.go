@@ -18,8 +18,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// consistentRows is a small database in which every invariant holds: a final run of 2 models, 1 question and 2
-// repetitions.
+// consistentRows is a small database in which every invariant holds: a final run of 2 models, a shared question and an
+// own one.
 const consistentRows = `
 INSERT INTO plans (code, features) VALUES ('plan', '{api_access}');
 INSERT INTO accounts (id, name, plan_code) VALUES ('00000000-0000-7000-8000-000000000001', 'A', 'plan');
@@ -27,6 +27,9 @@ INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes) VAL
   ('00000000-0000-7000-8000-000000000002', '00000000-0000-7000-8000-000000000001', 'key', 'aiv_live_00000000', sha256('key'), '{}');
 INSERT INTO api_rate_limit_buckets (account_id, credential_id, window_start, used, granted, rate_limit)
   SELECT account_id, id, '2026-11-01T00:00Z', 60, 1, 60 FROM credentials;
+INSERT INTO providers (code, name) VALUES ('p', 'P');
+INSERT INTO models (id, name, provider_code, provider_model, status, measurement_types, grounded_search)
+  SELECT id, id, 'p', id, 'active', '{grounded}', true FROM unnest('{a,b}'::text[]) AS id;
 INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ('q', '?', 'it', 'IT', 't', '{x,y}', 'active');
 INSERT INTO question_tags (tag, question_id) SELECT unnest(tags), id FROM questions;
 INSERT INTO own_questions (account_id, id, text, language, country, topic, tags, status)
@@ -34,7 +37,7 @@ INSERT INTO own_questions (account_id, id, text, language, country, topic, tags,
 INSERT INTO own_question_tags (account_id, tag, question_id) SELECT account_id, unnest(tags), id FROM own_questions;
 INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
     locale, country, language, total_jobs, jobs_completed, jobs_failed, started_at, finished_at)
-  SELECT account_id, '00000000-0000-7000-8000-000000000003', id, 'partial', 'grounded', 'AIVM-1.0', '{a,b}', '{q}', 2,
+  SELECT account_id, '00000000-0000-7000-8000-000000000003', id, 'partial', 'grounded', 'AIVM-1.0', '{a,b}', '{q,own}', 1,
     'it-IT', 'IT', 'it', 4, 3, 1, now(), now() FROM credentials;
 INSERT INTO measurement_run_models (account_id, model_id, created_at, run_id) SELECT account_id, unnest(model_ids), created_at, id FROM measurement_runs;
 INSERT INTO measurement_jobs (account_id, run_id, ordinal) SELECT account_id, id, generate_series(1, total_jobs) FROM measurement_runs;
@@ -51,7 +54,7 @@ INSERT INTO idempotency_records (account_id, method, route, key, request_hash, r
 INSERT INTO events (account_id, id, type, subject_id, data) SELECT account_id, id, 'run.' || status, id, '{}' FROM measurement_runs;
 INSERT INTO schedules (account_id, id, name, status, cadence, at_minute, time_zone, model_ids, question_ids, repetitions, measurement_type, locale,
     country, language, min_change, next_at, last_due_at, last_run_id, credential_id, created_at, updated_at)
-  SELECT account_id, '00000000-0000-7000-8000-000000000004', 'daily', 'active', 'daily', 0, 'UTC', model_ids, question_ids, 2, 'grounded', 'it-IT',
+  SELECT account_id, '00000000-0000-7000-8000-000000000004', 'daily', 'active', 'daily', 0, 'UTC', model_ids, question_ids, repetitions, 'grounded', 'it-IT',
     'IT', 'it', 1000, now() + interval '1 day', now(), id, credential_id, now(), now() FROM measurement_runs;
 INSERT INTO schedule_occurrences (account_id, schedule_id, due_at, last_due_at, count, status, run_id, created_at)
   SELECT account_id, id, last_due_at, last_due_at, 1, 'created', last_run_id, last_due_at FROM schedules;
@@ -93,6 +96,10 @@ func TestVerifyFindsEachBrokenInvariant(t *testing.T) {
 		`INSERT INTO measurement_jobs SELECT account_id, gen_random_uuid(), 1 FROM measurement_runs`:                                     "job_run",
 		`UPDATE measurement_runs SET status = 'completed'`:                                                                               "run_state run_event",
 		`UPDATE measurement_runs SET methodology_version = 'AIVM-9.9'; UPDATE usage_records SET methodology_version = 'AIVM-9.9'`:        "run_references",
+		`DELETE FROM models WHERE id = 'a'`:                                                                                              "catalog_of_runs",
+		`DELETE FROM own_questions`:                                                                                                      "catalog_of_runs",
+		`DELETE FROM own_questions; UPDATE accounts SET erased_at = now()`:                                                               "",
+		`DELETE FROM question_tags; DELETE FROM questions`:                                                                               "catalog_of_runs",
 		`DELETE FROM measurement_run_models WHERE model_id = 'a'`:                                                                        "run_models",
 		`UPDATE measurement_run_models SET created_at = now() + interval '1 s' WHERE model_id = 'a'`:                                     "run_models",
 		`DELETE FROM usage_records`:                                                                                                      "run_usage",
