@@ -42,17 +42,19 @@ func auditList(ctx context.Context, c *call) error {
 	var f store.AuditFilter
 	c.Flags.StringVar(&f.Subject, "subject", "", "only changes of the record with this `ID` or code")
 	c.Flags.StringVar(&f.Actor, "by", "", "only changes made by this `ACTOR`")
-	c.listLimitFlag(&f.Limit, 100, "changes")
+	var limit int
+	c.listLimitFlag(&limit, 100, "changes")
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
+	f.Limit = limit + 1
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		found, err := store.AuditLog(ctx, pool, f)
 		if err != nil {
 			return err
 		}
 		changes, rows := []change{}, [][]string{{"AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"}}
-		for _, f := range found {
+		for _, f := range firstOf(c, found, limit, "changes") {
 			detail, err := json.Marshal(f.Detail)
 			if err != nil {
 				detail = []byte("?") // cannot happen: the detail was read as JSON

@@ -18,7 +18,8 @@ func TestAudit(t *testing.T) {
 		{line: "plans set q -features api_access,x -rate 5 -actor bob",
 			stdout: "Plan q is set: features api_access,x; 5 requests per minute.\n"},
 		{line: "audit list -json -subject p", stdout: changed("ann", "p", "api_access", "null")},
-		{line: "audit list -json -limit 1", stdout: changed("bob", "q", `api_access","x`, "5")},
+		{line: "audit list -json -limit 1", stdout: changed("bob", "q", `api_access","x`, "5"),
+			stderr: "The list ends at -limit 1; more changes follow.\n"},
 		{line: "audit list -by another", stdout: "There are no changes.\n"},
 	})
 	pool := connect(t, s.url())

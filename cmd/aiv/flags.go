@@ -96,6 +96,15 @@ func (c *call) listLimitFlag(to *int, value int, what string) {
 	})
 }
 
+// firstOf returns the first limit elements of a list, of which one more was read, and says so if that leaves one out.
+func firstOf[T any](c *call, found []T, limit int, what string) []T {
+	if len(found) <= limit {
+		return found
+	}
+	fmt.Fprintf(c.Stderr, "The list ends at -limit %d; more %s follow.\n", limit, what)
+	return found[:limit]
+}
+
 // readSecret returns the content of the file that a flag names, without the white space around it.
 func readSecret(flag, file string) (string, error) {
 	text, err := os.ReadFile(file)

@@ -77,13 +77,14 @@ func jobsList(ctx context.Context, c *call) error {
 				return err
 			}
 		}
-		listed, cut, err := findJobs(ctx, pool, id, *provider, states, limit)
+		listed, cut, err := findJobs(ctx, pool, id, *provider, states, limit+1)
 		if err != nil {
 			return err
 		}
-		if cut && len(listed) < limit {
+		if cut && len(listed) <= limit {
 			fmt.Fprintf(c.Stderr, "Only the newest %d runs that can have such jobs were read; use -run for an older one.\n", maxListed)
 		}
+		listed = firstOf(c, listed, limit, "jobs")
 		rows := [][]string{{"ID", "RUN", "PROVIDER", "MODEL", "QUESTION", "REPETITION", "STATE", "ATTEMPTS", "ERROR"}}
 		for _, j := range listed {
 			code := "none"

@@ -127,7 +127,7 @@ SELECT account_id, gen_random_uuid(), credential_id, measurement_type, methodolo
 	}{
 		{"-state running", `\trunning\t1\tnone\n$`, ""},
 		{"-state queued,running -provider acme", "^No jobs of queued or running runs match", cut},
-		{"-state queued -limit 2", `\tqueued\t0\tnone\n$`, ""},
+		{"-state queued -limit 2", `\tqueued\t0\tnone\n$`, "The list ends at -limit 2; more jobs follow.\n"},
 	} {
 		code, stdout, stderr := aiv(t.Context(), append(words("jobs list "+test.args), "-database-url", url)...)
 		if code != 0 || !regexp.MustCompile(test.stdout).MatchString(stdout) || stderr != test.stderr {

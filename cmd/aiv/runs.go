@@ -76,14 +76,13 @@ func runsList(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		found, err := runs.Recent(ctx, pool, account, statuses, limit)
+		found, err := runs.Recent(ctx, pool, account, statuses, limit+1)
 		if err != nil {
 			return err
 		}
 		listed, rows := []operatorsRun{}, [][]string{{"ID", "ACCOUNT", "STATUS", "JOBS", "RUNNING", "COMPLETED", "FAILED", "CANCELED", "CREATED"}}
-		for i := range found {
-			r := &found[i]
-			listed = append(listed, operatorsRunOf(r))
+		for _, r := range firstOf(c, found, limit, "runs") {
+			listed = append(listed, operatorsRunOf(&r))
 			rows = append(rows, []string{r.ID.Text("run"), r.AccountID.Text("acct"), r.Status, strconv.Itoa(r.TotalJobs), strconv.Itoa(r.Running),
 				strconv.Itoa(r.Completed), strconv.Itoa(r.Failed), strconv.Itoa(r.Canceled), humanTime(&r.CreatedAt, "")})
 		}
