@@ -104,12 +104,12 @@ The old key, of {cred2}, stays valid for 1h30m, or until its expiry if that is e
 		fails("keys revoke cred_00000000000000000000000000", "there is no credential {cred5}; see aiv keys list"),
 		{line: "keys list -account " + absent + " -json", stdout: "[]\n"},
 		{line: "accounts create -name B -plan growth", stdout: "Account {acct3} was created: \"B\" on plan growth.\n"},
-		{line: "keys create -account {acct3} -name 'two\tcells\x1b[2J' -scopes runs:read -json", stderr: shown("{cred6}"),
-			stdout: credentialJSON("{cred6}", "{acct3}", `two\tcells\u001b[2J`, "{prefix3}", `"runs:read"`, active+`{key5}"`)},
+		{line: "keys create -account {acct3} -name 'two\tcells\x1b[2J\u202e' -scopes runs:read -json", stderr: shown("{cred6}"),
+			stdout: credentialJSON("{cred6}", "{acct3}", "two\\tcells\\u001b[2J\u202e", "{prefix3}", `"runs:read"`, active+`{key5}"`)},
 		// The columns are as wide as the ids that stand here by name.
 		{line: "keys list -account {acct3}", stdout: `
-ID                               ACCOUNT                          NAME           KEY                 SCOPES     RATE  STATE   EXPIRES
-{cred6}  {acct3}  two�cells�[2J  {prefix3}…  runs:read  120   active  never
+ID                               ACCOUNT                          NAME            KEY                 SCOPES     RATE  STATE   EXPIRES
+{cred6}  {acct3}  two�cells�[2J�  {prefix3}…  runs:read  120   active  never
 `},
 	})
 
