@@ -197,6 +197,8 @@ type erased struct {
 	ID        string `json:"id"`
 	Runs      int64  `json:"runs"`
 	Jobs      int64  `json:"jobs"`
+	Schedules int64  `json:"schedules"`
+	Brands    int64  `json:"brands"`
 	Questions int64  `json:"questions"`
 	Insights  int64  `json:"recommendations_and_alerts"`
 	Events    int64  `json:"events"`
@@ -233,10 +235,12 @@ func accountsErase(ctx context.Context, c *call) error {
 		if err != nil {
 			return unfinished(err, n.Runs)
 		}
-		e := erased{args[0], n.Runs, n.Jobs, n.Rows["own_questions"], n.Rows["recommendations"] + n.Rows["alerts"], n.Rows["events"]}
+		e := erased{args[0], n.Runs, n.Jobs, n.Rows["schedules"], n.Rows["brands"], n.Rows["own_questions"],
+			n.Rows["recommendations"] + n.Rows["alerts"], n.Rows["events"]}
 		return c.Print(e, func(w io.Writer) {
-			fmt.Fprintf(w, "Account %s is erased: %s with %s, %s, %s and %s are deleted. Its usage totals are kept.\n", e.ID,
+			fmt.Fprintf(w, "Account %s is erased: %s with %s, %s, %s, %s, %s and %s are deleted. Its usage totals are kept.\n", e.ID,
 				cli.Count(e.Runs, "run", "runs"), cli.Count(e.Jobs, "job", "jobs"),
+				cli.Count(e.Schedules, "schedule", "schedules"), cli.Count(e.Brands, "brand", "brands"),
 				cli.Count(e.Questions, "question", "questions"),
 				cli.Count(e.Insights, "recommendation or alert", "recommendations and alerts"),
 				cli.Count(e.Events, "event", "events"))

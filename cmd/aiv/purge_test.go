@@ -78,6 +78,11 @@ WITH given AS (SELECT $1::uuid AS account_id, now() - make_interval(days => $2) 
   SELECT account_id, account_id, 1, 'own', 'Kovalt', '{}', '{}', '{}', false, 'active' FROM given
 ), revision AS (
   INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT account_id, 1, now(), now() FROM given
+), schedule AS (
+  INSERT INTO schedules (account_id, id, name, status, cadence, at_minute, time_zone, model_ids, question_ids, repetitions, measurement_type, locale,
+    country, language, min_change, next_at, credential_id, created_at, updated_at)
+  SELECT account_id, account_id, 'daily', 'active', 'daily', 0, 'UTC', model_ids, question_ids, 1, 'grounded', 'it-IT',
+    'IT', 'it', 1000, now() + interval '1 day', credential_id, now(), now() FROM run WHERE status = 'queued'
 ), uncounted AS (
   INSERT INTO visibility_backlog (account_id, run_id) SELECT account_id, id FROM run
 )
@@ -174,7 +179,7 @@ func TestEraseCommand(t *testing.T) {
 	complete, other := accountRowCounts(t, pool, a), accountRowCounts(t, pool, b)
 	for _, table := range []string{"measurement_runs", "idempotency_records", "own_question_tags", "own_question_accounts",
 		"alerts", "webhook_deliveries", "webhook_queues", "brands", "brand_revisions", "visibility_facts",
-		"visibility_backlog", "visibility_recounts", "api_rate_limit_buckets", "credentials"} {
+		"visibility_backlog", "visibility_recounts", "schedules", "api_rate_limit_buckets", "credentials"} {
 		if complete[table] == 0 {
 			t.Errorf("the account has no rows in %s", table)
 		}
@@ -188,14 +193,14 @@ func TestEraseCommand(t *testing.T) {
 	})
 	equal(t, "rows of the account after an erasure that was not confirmed", accountRowCounts(t, pool, a), complete)
 	s.run(t, []step{
-		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 2 runs with 5 jobs, 1 question, 4 recommendations and alerts and 2 events are deleted. " +
+		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 2 runs with 5 jobs, 1 schedule, 1 brand, 1 question, 4 recommendations and alerts and 2 events are deleted. " +
 			"Its usage totals are kept.\n"},
 		intact,
 		{line: "keys list -account {a}", stdout: "There are no credentials; create one with aiv keys create.\n"},
 		fails("keys create -account {a} -name late -scopes ''", "account {a} is erased"),
 		{line: "accounts erase {a} -confirm A", code: 1, stderr: `aiv: the name of account {a} is not "A"; nothing was changed; see aiv accounts list` + "\n"},
 		{line: "accounts erase {a} -confirm erased -json",
-			stdout: `{"id":"{a}","runs":0,"jobs":0,"questions":0,"recommendations_and_alerts":0,"events":0}` + "\n"},
+			stdout: `{"id":"{a}","runs":0,"jobs":0,"schedules":0,"brands":0,"questions":0,"recommendations_and_alerts":0,"events":0}` + "\n"},
 	})
 	equal(t, "rows of the erased account", accountRowCounts(t, pool, a),
 		map[string]int{"account_months": complete["account_months"]})
@@ -242,7 +247,7 @@ func TestEraseInterrupted(t *testing.T) {
 	storetest.Exec(t, pool, `UPDATE credentials SET revoked_at = now() - interval '1 hour'`)
 	s.names = []string{a, "{a}"}
 	s.run(t, []step{
-		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 0 runs with 0 jobs, 0 questions, 0 recommendations and alerts and 0 events are deleted. " +
+		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 0 runs with 0 jobs, 0 schedules, 0 brands, 0 questions, 0 recommendations and alerts and 0 events are deleted. " +
 			"Its usage totals are kept.\n"},
 	})
 }

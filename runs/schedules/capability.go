@@ -63,14 +63,13 @@ func eraseSchedules(ctx context.Context, pool *pgxpool.Pool, _ string, account s
 			if err != nil {
 				return err
 			}
-			tag, err := tx.Exec(ctx, `DELETE FROM schedule_occurrences WHERE account_id = $1 AND schedule_id = $2`, account, id)
-			if err != nil {
+			if _, err := tx.Exec(ctx, `DELETE FROM schedule_occurrences WHERE account_id = $1 AND schedule_id = $2`, account, id); err != nil {
 				return err
 			}
 			if _, err := tx.Exec(ctx, `DELETE FROM schedules WHERE account_id = $1 AND id = $2`, account, id); err != nil {
 				return err
 			}
-			rows, more = rows+tag.RowsAffected()+1, true
+			rows, more = rows+1, true
 			return nil
 		})
 		if err != nil {
