@@ -2,6 +2,7 @@ package limits_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -185,4 +186,18 @@ func TestConcurrentChanges(t *testing.T) {
 	}
 	close(done)
 	wg.Wait()
+}
+
+// TestFailedLookupIsNoUnknownKey: if the credentials have changed and cannot be read, a request gets the error. A valid
+// key is not reported as unknown.
+func TestFailedLookupIsNoUnknownKey(t *testing.T) {
+	s := newSite(t)
+	k, lookups := s.key(t, 100), open(t, s.url)
+	limiter := newLimiter(t, limits.Config{Pool: lookups, Counts: s.pool, MaxWaiting: 10})
+	admitted(t, limiter, k)
+	s.set(t, k, auth.Terms{Name: new("changed")})
+	lookups.Close()
+	if _, err := limiter.Admit(t.Context(), k.Hash); err == nil || errors.Is(err, limits.ErrUnknownKey) {
+		t.Errorf("got %v, want the error of the lookup", err)
+	}
 }
