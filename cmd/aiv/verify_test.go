@@ -112,6 +112,10 @@ func TestVerifyFindsEachBrokenInvariant(t *testing.T) {
 		`INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) SELECT id, id, 1, 'https://a', '', '{*}' FROM accounts;
 		INSERT INTO events (account_id, id, type, subject_id, data) SELECT id, id, 'webhook.test', id, '{}' FROM accounts;
 		INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT id, id, id FROM accounts`: "webhook_queues_wake",
+		`INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) SELECT id, id, 1, 'https://a', '', '{*}' FROM accounts;
+		INSERT INTO events (account_id, id, type, subject_id, data) SELECT id, id, 'webhook.test', id, '{}' FROM accounts;
+		INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT id, id, id FROM accounts;
+		INSERT INTO webhook_queues (account_id, owner) SELECT id, id FROM accounts`: "webhook_queues_wake",
 		`INSERT INTO brands SELECT account_id, gen_random_uuid(), 2, kind, 'Ostrel', '{kovalt!}', domains, exclude, match_case, status FROM brands;
 		UPDATE brand_revisions SET revision = 2`: "brand_names",
 		`DELETE FROM brand_revisions`:                  "brand_revisions facts_of_ended_jobs",

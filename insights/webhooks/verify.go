@@ -6,7 +6,7 @@ import "aiv/store"
 func Invariants() []store.Invariant {
 	return []store.Invariant{{
 		Name: "webhook_queues_wake",
-		Doc:  "The queue of an account that no process owns wakes no later than its first pending delivery to an enabled endpoint is due.",
+		Doc:  "The queue of an account with pending deliveries to enabled endpoints wakes: if no process owns it, no later than the first is due.",
 		Query: `
 SELECT format('account %s wakes at %s, and a delivery is due at %s', d.account_id, q.wake_at, d.first)
 FROM (
@@ -15,7 +15,7 @@ FROM (
   JOIN webhook_endpoints e ON e.account_id = d.account_id AND e.id = d.endpoint_id AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
   WHERE d.status = 'pending' GROUP BY d.account_id) d
 LEFT JOIN webhook_queues q ON q.account_id = d.account_id
-WHERE q.account_id IS NULL OR q.owner IS NULL AND q.wake_at > d.first`,
+WHERE q.account_id IS NULL OR q.owner IS NULL AND q.wake_at > d.first OR q.wake_at = 'infinity'`,
 	}}
 }
 
