@@ -39,3 +39,35 @@ func TestOccurrencesReadLittle(t *testing.T) {
 		}
 	}
 }
+
+// TestTasksWithoutWorkReadLittle: tasks that find nothing to do read few rows, however many schedules and occurrences
+// there are. They look every 500 ms in each process.
+func TestTasksWithoutWorkReadLittle(t *testing.T) {
+	t.Parallel()
+	s := newSiteOn(t, &database{pool: storetest.Hot(t)})
+	s.create(t, change("hourly", schedules.Hourly))
+	s.exec(t, `
+INSERT INTO schedules SELECT (jsonb_populate_record(s, jsonb_build_object('id', gen_random_uuid(), 'name', n))).*
+FROM schedules s, generate_series(1, 3000) n`)
+	s.past(t, 1, 2, "1 hour", 100)
+	seen := &storetest.Statements{}
+	traced := storetest.WithTracer(t, s.pool, seen)
+	for _, analyzed := range []bool{false, true} {
+		if analyzed {
+			s.exec(t, `ANALYZE`)
+		}
+		explains := storetest.NewSession(t, s.pool)
+		for _, task := range s.scheduler(t, traced).Tasks() {
+			seen.Taken()
+			must(t, task.Run(t.Context()))
+			for _, statement := range seen.Taken() {
+				if !strings.Contains(statement.SQL, "WHERE") { // a setting
+					continue
+				}
+				if cost := explains.Explain(t, statement.SQL, statement.Args...); cost.Rows > 20 {
+					t.Errorf("%s, analyzed %t: %d rows\n%s", task.Name, analyzed, cost.Rows, statement.SQL)
+				}
+			}
+		}
+	}
+}
