@@ -32,6 +32,7 @@ func TestListPlansReadLittle(t *testing.T) {
 	f := newFixture(t)
 	f.fill(t)
 	results := "/v1/runs/" + f.fillResults(t).Text("run") + "/results"
+	deliveries := "/v1/webhooks/" + f.fillDeliveries(t).Text("wh") + "/deliveries"
 	seen := &storetest.Statements{}
 	f.pool = storetest.WithTracer(t, f.pool, seen)
 	g := f.gateway(io.Discard)
@@ -62,18 +63,25 @@ func TestListPlansReadLittle(t *testing.T) {
 			"type=common", "type=rare", noRun, "created_from=" + deep, "created_to=" + deep},
 		"/v1/alerts": {"", "status=open", "status=resolved", "severity=critical", "severity=low", "type=run_failed",
 			"type=visibility_drop", noRun, "detected_from=" + deep, "detected_to=" + deep},
+		"/v1/events": {"", "type=run.completed", "type=run.failed", "type=run.failed,alert.opened", "created_from=" + deep, "created_to=" + deep},
+		deliveries:   {"", "status=delivered", "status=failed", "status=pending"},
 		"/v1/catalog/questions": {"", "language=it", "language=xx", "country=IT", "topic=common", "topic=rare", "tag=common",
 			"tag=rare", "status=active", "status=archived"},
 	} {
 		for _, filter := range filters {
 			reads = append(reads, read{address: page(path, filter), rows: 8 * (limit + 1)})
 			name, _, _ := strings.Cut(filter, "=")
-			filtered[strings.Replace(path, results, "/v1/runs/{id}/results", 1)+" "+name] = true
+			filtered[strings.NewReplacer(results, "/v1/runs/{id}/results", deliveries, "/v1/webhooks/{id}/deliveries").Replace(path)+" "+name] = true
 		}
 	}
 	// Which answers mention or cite a brand is read from facts, a row of which has those of up to a thousand jobs.
 	others := []string{"limit", "cursor", "id", "brand_id", "mentioned", "cited"}
+	unread := []string{"/v1/catalog/models", "/v1/brands", "/v1/schedules", "/v1/webhooks", // they have few rows
+		"/v1/schedules/{id}/occurrences", "/v1/sources"} // tests of packages schedules and visibility read them
 	for _, route := range gateway.Routes() {
+		if slices.Contains(route.Query, "cursor") && !filtered[route.Path+" "] && !slices.Contains(unread, route.Path) {
+			t.Errorf("%s is not read", route.Name)
+		}
 		for _, name := range route.Query {
 			if filtered[route.Path+" "] && !filtered[route.Path+" "+name] && !slices.Contains(others, name) {
 				t.Errorf("%s is not read with the filter %s alone", route.Name, name)
@@ -209,6 +217,25 @@ func (f *fixture) fillResults(t testing.TB) store.ID {
 			VALUES ($1, $2, 1, 5, 'ready', now(), 'held', 1, 0, now() + interval '1 hour', now(), $2)`, account, run)
 	}
 	return run
+}
+
+// fillDeliveries writes many events, with a delivery of each to one endpoint, whose id it returns.
+func (f *fixture) fillDeliveries(t testing.TB) (endpoint store.ID) {
+	t.Helper()
+	exec, account, endpoint := f.replica(t), f.accounts["golden"], store.NewID()
+	exec(`INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) VALUES ($1, $2, 10, 'https://fill.example', '', '{*}')`,
+		account, endpoint)
+	exec(`
+		INSERT INTO events (account_id, id, type, subject_id, data, created_at)
+		SELECT $1, md5('fill' || n)::uuid, CASE WHEN n % 500 = 0 THEN 'run.failed' ELSE 'run.completed' END, md5('fill' || n)::uuid, '{}',
+			now() - n * interval '2 minutes'
+		FROM generate_series(1, $2::integer) n`, account, manyRows)
+	exec(`
+		INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, status, attempts, next_attempt_at, created_at, delivered_at)
+		SELECT account_id, id, $2, CASE type WHEN 'run.failed' THEN 'failed' ELSE 'delivered' END, 1, NULL, created_at,
+			CASE type WHEN 'run.failed' THEN NULL ELSE created_at END
+		FROM events WHERE account_id = $1 AND id = subject_id`, account, endpoint)
+	return endpoint
 }
 
 // lists returns the statements that read a page, of those since the last call.
