@@ -16,6 +16,7 @@ import (
 	"aiv/checks"
 	"aiv/gateway"
 	"aiv/gateway/problem"
+	"aiv/insights/events"
 )
 
 // TestEveryCheckIsShown: each check has a golden file in which it rejects a run.
@@ -24,6 +25,16 @@ func TestEveryCheckIsShown(t *testing.T) {
 		file := "runs.create/rejected_" + c.Name + ".txt"
 		if !strings.Contains(readGolden(t, file), `"check":"`+c.Name+`"`) {
 			t.Errorf("%s shows no refusal by %s", file, c.Name)
+		}
+	}
+}
+
+// TestEveryEventTypeHasAScope: events of a type that the gateway does not know would be hidden, and a subscription to
+// all types be refused.
+func TestEveryEventTypeHasAScope(t *testing.T) {
+	for _, name := range events.Types() {
+		if !gateway.KnowsEvent(name) {
+			t.Errorf("eventTypes lacks %s; add the capability of the package that causes it", name)
 		}
 	}
 }
