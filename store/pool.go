@@ -13,7 +13,8 @@
 // session: add no aggregates there.
 //
 // Plain sessions have the planner's defaults. They are for everything else: aggregates, the commands of operators,
-// migrations, purges and other background tasks, and metrics of the process.
+// migrations, background tasks, and metrics of the process. Tasks that look for work of jobs, schedules and deliveries
+// are an exception. They use hot sessions, because they must stay cheap before a table's first ANALYZE.
 //
 // [OpenHot] opens the pools of the services, and [Open] the pools of commands. The services open a plain pool beside
 // the hot ones by [OpenPlain].
