@@ -91,8 +91,7 @@ func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands
 		state.changed = true
 		want = min(2*want, maxBatchClaims)
 		var b pgx.Batch
-		batchLock(&b, conn, lockTurns, state.idle.accounts, state.idle.providers)
-		b.Queue(endTurns, citusEndTurns, state.idle.accounts, state.idle.providers)
+		endTurns.queue(&b, conn, state.idle.accounts, state.idle.providers)
 		if err := read(&b); err != nil {
 			return nil, err
 		}

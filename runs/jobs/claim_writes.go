@@ -183,8 +183,7 @@ func (w *claimWrites) batchLeases(b *pgx.Batch, conn *pgx.Conn) {
 		put.add(l)
 	}
 	if len(gone.ordinals) > 0 {
-		batchLock(b, conn, lockLeases, gone.accounts, gone.runs, gone.ordinals)
-		w.take(len(gone.ordinals), b.Queue(deleteRunningLeases, citusDeleteRunningLeases, gone.accounts, gone.runs, gone.ordinals))
+		w.take(len(gone.ordinals), deleteRunningLeases.queue(b, conn, gone.accounts, gone.runs, gone.ordinals))
 	}
 	if len(put.accounts) > 0 {
 		b.Queue(putLeases, append([]any{citusPutLeases}, put.args()...)...)
@@ -256,7 +255,6 @@ func (w *claimWrites) batchTurns(b *pgx.Batch, conn *pgx.Conn) {
 		b.Queue(setTurns, citusSetTurns, accounts, codes, turns)
 	}
 	if len(ended.accounts) > 0 {
-		batchLock(b, conn, lockTurns, ended.accounts, ended.providers)
-		b.Queue(endTurns, citusEndTurns, ended.accounts, ended.providers)
+		endTurns.queue(b, conn, ended.accounts, ended.providers)
 	}
 }

@@ -161,8 +161,7 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 		batchHoldChanges(&b, held)
 	}
 	if len(gone.ordinals) > 0 {
-		batchLock(&b, conn.Conn(), lockLeases, gone.accounts, gone.runs, gone.ordinals)
-		b.Queue(deleteLeases, citusDeleteLeases, gone.accounts, gone.runs, gone.ordinals)
+		deleteLeases.queue(&b, conn.Conn(), gone.accounts, gone.runs, gone.ordinals)
 	}
 	if len(put.first) > 0 {
 		b.Queue(putLeases, append([]any{citusPutLeases}, put.args()...)...)

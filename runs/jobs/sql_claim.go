@@ -97,7 +97,7 @@ CROSS JOIN LATERAL (SELECT ctid AS tid FROM measurement_runs r WHERE ` + isRun +
 //
 // A statement that finds a row by ctid leaves it out if another transaction updates it after the statement has begun,
 // even if the subquery locks the row: its new version has another ctid. So the statement before it in the batch locks
-// the rows (lockedRowOf, lockRuns). Only claims may leave out rows, if they then drop what they would have taken from
+// the rows (lockedChange, lockRuns). Only claims may leave out rows, if they then drop what they would have taken from
 // these (startRuns, advanceQueue).
 func rowOf(table string, columns ...string) string {
 	return rowsByKey(table, "", columns)
@@ -137,18 +137,16 @@ var lockLeases = `
 SELECT FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)` +
 	lockedRowOf("job_leases", "account_id", "run_id", "ordinal")
 
-// deleteLeases follows lockLeases.
-var deleteLeases = `
+var deleteLeases = lockedChange{lockLeases, `
 DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)` +
 	rowOf("job_leases", "account_id", "run_id", "ordinal") + `
-WHERE l.ctid = found.tid`
+WHERE l.ctid = found.tid`, citusDeleteLeases}
 
-// deleteRunningLeases deletes leases of runs that are running, and returns their keys. It follows lockRuns and
-// lockLeases.
-var deleteRunningLeases = `
+// deleteRunningLeases deletes leases of runs that are running, and returns their keys. It follows lockRuns.
+var deleteRunningLeases = lockedChange{lockLeases, `
 DELETE FROM job_leases l USING unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)` +
 	rowOf("job_leases", "account_id", "run_id", "ordinal") + ofRunning + `
-WHERE r.status = 'running' AND l.ctid = found.tid RETURNING l.account_id, l.run_id, l.ordinal`
+WHERE r.status = 'running' AND l.ctid = found.tid RETURNING l.account_id, l.run_id, l.ordinal`, citusDeleteRunningLeases}
 
 // ofRunning finds the status of the run of each key k. The condition is the statement's: r.status = 'running'.
 const ofRunning = `
@@ -188,15 +186,15 @@ INSERT INTO job_turns (account_id, provider_code, turn)
 SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[])
 ON CONFLICT (account_id, provider_code) DO UPDATE SET turn = excluded.turn`
 
-// endTurns deletes turns. It follows lockTurns. The provider comes first, because for a range of providers the planner
+// endTurns deletes turns. The provider comes first, because for a range of providers the planner
 // could read job_turns_next, which begins with the provider, instead of the primary key.
 var (
 	lockTurns = `
 SELECT FROM unnest($1::uuid[], $2::text[]) AS k (account_id, provider_code)` + lockedRowOf("job_turns", "provider_code", "account_id")
 
-	endTurns = `
+	endTurns = lockedChange{lockTurns, `
 DELETE FROM job_turns t USING unnest($1::uuid[], $2::text[]) AS k (account_id, provider_code)` +
-		rowOf("job_turns", "provider_code", "account_id") + ` WHERE t.ctid = found.tid`
+		rowOf("job_turns", "provider_code", "account_id") + ` WHERE t.ctid = found.tid`, citusEndTurns}
 )
 
 const countClaims = `

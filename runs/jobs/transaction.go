@@ -54,10 +54,17 @@ const maxTransactionTries = 10
 // attempt sees them.
 var errChanged = errors.New("another transaction has changed the rows since they were read")
 
-// batchLock queues a statement that locks the rows that the next statement finds by ctid; see rowOf. On Citus it queues
-// nothing, because statements find rows by key.
-func batchLock(b *pgx.Batch, conn *pgx.Conn, sql string, args ...any) {
+// A lockedChange is a statement that finds rows by ctid, and the statement that locks them before; see rowOf. Both have
+// the same parameters. On Citus the change finds rows by key and needs no lock.
+type lockedChange struct {
+	lock, change string
+	onCitus      store.OnCitus
+}
+
+// queue queues the change, after its lock.
+func (c *lockedChange) queue(b *pgx.Batch, conn *pgx.Conn, args ...any) *pgx.QueuedQuery {
 	if !store.IsCitus(conn) {
-		b.Queue(sql, args...)
+		b.Queue(c.lock, args...)
 	}
+	return b.Queue(c.change, append([]any{c.onCitus}, args...)...)
 }
