@@ -78,12 +78,6 @@ SELECT FROM account_months
 WHERE account_id = ANY ($1) AND month = date_trunc('month', now(), 'UTC') AND jobs_ordered <= ($2::bigint[])[array_position($1, account_id)]
 ORDER BY account_id FOR NO KEY UPDATE`
 
-	// citusLockMonthRows is lockMonthRows on Citus, which supports SELECT FOR UPDATE of one account only. Transactions
-	// may lock the months of several accounts in different orders; Citus ends one of two that wait for each other.
-	citusLockMonthRows = `
-UPDATE account_months SET runs = runs
-WHERE account_id = ANY ($1) AND month = date_trunc('month', now(), 'UTC') AND jobs_ordered <= ($2::bigint[])[array_position($1, account_id)]`
-
 	// readUsed counts the jobs of running runs as unfinished, because months count the jobs of a run when it ends.
 	readUsed = `
 SELECT account_id, COALESCE(sum(jobs_ordered) FILTER (WHERE month = date_trunc('month', now(), 'UTC')), 0)::bigint,
@@ -94,13 +88,6 @@ FROM account_months WHERE account_id = ANY ($1) GROUP BY account_id`
 SELECT position::integer FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS k (account_id, method, route, key, position)
 WHERE EXISTS (
   SELECT FROM idempotency_records i WHERE (i.account_id, i.method, i.route, i.key) = (k.account_id, k.method, k.route, k.key) OFFSET 0)`
-
-	// citusTakenKeys is takenKeys on Citus, which supports no correlated subquery beside unnest, and does not derive
-	// from the join which shards are concerned.
-	citusTakenKeys = `
-SELECT position::integer FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS k (account_id, method, route, key, position)
-JOIN idempotency_records i ON i.account_id = k.account_id AND i.method = k.method AND i.route = k.route AND i.key = k.key
-WHERE i.account_id = ANY ($1)`
 
 	readUnfinished = `
 SELECT account_id, sum(jobs)::bigint
@@ -175,10 +162,6 @@ CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r WHERE r.account_id = k.account_id AND r.id >= k.id AND r.id <= k.id
   ORDER BY r.account_id, r.id LIMIT 1) r ORDER BY k.no`
 
-	// citusRunsByKey is selectRunsByKey on Citus, which cannot read rows of several accounts one by one.
-	citusRunsByKey = `SELECT ` + columns + ` FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS k (account_id, id, no)
-JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.id WHERE r.account_id = ANY ($1) ORDER BY k.no`
-
 	cancelRun = `SELECT ` + finalColumns + ` FROM cancel_run($1, $2) r`
 )
 
@@ -235,13 +218,6 @@ SELECT ` + columns + ` FROM accounts a CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r WHERE r.account_id = a.id AND ($2::text[] IS NULL OR r.status = ANY ($2))
   ORDER BY r.created_at DESC, r.id DESC LIMIT $3) r
 WHERE $1::uuid IS NULL OR a.id = $1 ORDER BY r.created_at DESC, r.id DESC LIMIT $3`
-
-	// citusRecent is selectRecent on Citus, which supports no LIMIT for each account. Without an account it reads all
-	// runs.
-	citusRecent = `
-SELECT ` + columns + ` FROM measurement_runs r
-WHERE ($1::uuid IS NULL OR r.account_id = $1) AND ($2::text[] IS NULL OR r.status = ANY ($2))
-ORDER BY r.created_at DESC, r.id DESC LIMIT $3`
 
 	findRun = `SELECT ` + columns + ` FROM accounts a JOIN measurement_runs r ON r.account_id = a.id AND r.id = $1`
 )

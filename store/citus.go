@@ -16,7 +16,9 @@ const citusKey = "aiv.citus"
 func IsCitus(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[citusKey] == true }
 
 // OnCitus is the form of a statement for databases with Citus, where it replaces the statement's usual one. It is given
-// as the first argument; the others are the parameters of both.
+// as the first argument; the others are the parameters of both. Such forms are in the *_citus.go files of the packages.
+// A form may share parts with the usual one, and is never made by editing its text. Most statements concern one account
+// and need no second form.
 type OnCitus string
 
 // ValuesOnCitus returns the rows of a VALUES list, each like row, in which a parameter is written as $. Citus sends the

@@ -18,13 +18,6 @@ cause AS (
   RETURNING account_id, id, type, created_at
 )`
 
-	citusAddEvents = `
-INSERT INTO events (account_id, id, type, subject_id, data, created_at)
-SELECT account_id, id, type, subject_id, data::json, clock_timestamp()
-FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::text[]) AS c (account_id, id, type, subject_id, data)
-ON CONFLICT DO NOTHING
-RETURNING account_id, id, type, created_at`
-
 	addEvent = `
 INSERT INTO events (account_id, id, type, subject_id, data) VALUES ($1, $2, $3, $4, $5)
 RETURNING ` + eventColumns

@@ -13,8 +13,4 @@ DELETE FROM events e USING old o
 CROSS JOIN LATERAL (
   SELECT ctid AS tid FROM events v WHERE v.account_id = o.account_id AND v.id >= o.id AND v.id <= o.id ORDER BY v.account_id, v.id) found
 WHERE e.ctid = found.tid`
-
-	// citusDeleteEvents is deleteEvents on Citus.
-	citusDeleteEvents = oldEvents + `
-DELETE FROM events v USING old o WHERE v.account_id = o.account_id AND v.id = o.id`
 )

@@ -196,3 +196,10 @@ WHERE h.account_id = k.account_id AND h.run_id = k.run_id AND h.provider_code = 
 
 	deleteEmptyHolds = `DELETE FROM job_holds k` + ofRuns + ` AND k.jobs = 0`
 )
+
+// citusPurgeAttempts is purgeAttemptsSQL on Citus.
+const citusPurgeAttempts store.OnCitus = `
+WITH step AS MATERIALIZED (
+  SELECT account_id, run_id, ordinal, attempt` + stepOfAttempts + `DELETE FROM job_attempts a USING step s JOIN measurement_runs r ON r.account_id = s.account_id AND r.id = s.run_id
+  WHERE (a.account_id, a.run_id, a.ordinal, a.attempt) = (s.account_id, s.run_id, s.ordinal, s.attempt)
+    AND r.finished_at < now() - interval '1 hour'` + endOfStep

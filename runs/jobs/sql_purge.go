@@ -103,12 +103,6 @@ WITH step AS MATERIALIZED (
   CROSS JOIN LATERAL (SELECT finished_at FROM measurement_runs r WHERE ` + isRun + `) r
   WHERE a.ctid = k.tid AND r.finished_at < now() - interval '1 hour'` + endOfStep
 
-	citusPurgeAttempts store.OnCitus = `
-WITH step AS MATERIALIZED (
-  SELECT account_id, run_id, ordinal, attempt` + stepOfAttempts + `DELETE FROM job_attempts a USING step s JOIN measurement_runs r ON r.account_id = s.account_id AND r.id = s.run_id
-  WHERE (a.account_id, a.run_id, a.ordinal, a.attempt) = (s.account_id, s.run_id, s.ordinal, s.attempt)
-    AND r.finished_at < now() - interval '1 hour'` + endOfStep
-
 	stepOfAttempts = ` FROM job_attempts
   WHERE (account_id, run_id, ordinal, attempt) > ($1::uuid, $2::uuid, $3::integer, $4::smallint)
   ORDER BY account_id, run_id, ordinal, attempt LIMIT $5::integer

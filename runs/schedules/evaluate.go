@@ -237,15 +237,6 @@ SELECT w.account_id, w.schedule_id, w.due_at, w.run_id FROM (
 JOIN measurement_runs r ON r.account_id = w.account_id AND r.id = w.run_id
 WHERE r.finished_at IS NOT NULL ORDER BY r.finished_at`
 
-	// citusSelectWaiting does not ask servers that are unreachable.
-	citusSelectWaiting = `
-SELECT w.account_id, w.schedule_id, w.due_at, w.run_id FROM (
-  SELECT DISTINCT ON (account_id, schedule_id) account_id, schedule_id, due_at, run_id FROM schedule_occurrences
-  WHERE run_id IS NOT NULL AND evaluated_at IS NULL AND account_id <> ALL ($1::uuid[])
-    AND ($2::uuid[] IS NULL OR account_id = ANY ($2)) ORDER BY account_id, schedule_id, due_at) w
-JOIN measurement_runs r ON r.account_id = w.account_id AND r.id = w.run_id
-WHERE r.finished_at IS NOT NULL ORDER BY r.finished_at`
-
 	readEvaluation = `
 SELECT a.version, s.name, s.min_change, r.status, r.country, r.model_ids, r.question_ids, r.total_jobs, r.jobs_failed
 FROM schedule_occurrences o

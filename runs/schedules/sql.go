@@ -28,14 +28,6 @@ SELECT account_id, id FROM (
   ORDER BY account_id, next_at, id) s
 ORDER BY next_at, id LIMIT $2`
 
-	// citusSelectDue does not ask servers that are unreachable.
-	citusSelectDue = `
-SELECT account_id, id FROM (
-  SELECT DISTINCT ON (account_id) account_id, id, next_at FROM schedules
-  WHERE next_at <= now() AND id <> ALL ($1::uuid[]) AND account_id <> ALL ($3::uuid[]) AND ($4::uuid[] IS NULL OR account_id = ANY ($4))
-  ORDER BY account_id, next_at, id) s
-ORDER BY next_at, id LIMIT $2`
-
 	// lockDue leaves a schedule to another process that has locked it.
 	lockDue = `
 SELECT ` + columns + `, clock_timestamp() FROM schedules

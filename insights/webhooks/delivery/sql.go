@@ -1,7 +1,5 @@
 package delivery
 
-import "aiv/store"
-
 const (
 	// dueAccounts reads candidates without locks; claimAccounts claims those that no other process has claimed since.
 	dueAccounts = `SELECT account_id FROM webhook_queues WHERE wake_at <= now() ORDER BY wake_at LIMIT $1`
@@ -54,17 +52,6 @@ CROSS JOIN LATERAL (
     AND (d.next_attempt_at, d.event_id) > (w.after_time, w.after_id)
   ORDER BY d.next_attempt_at, d.event_id LIMIT w.most) d`
 
-	// citusDue is readDue on Citus, which cannot read the first rows of each of several accounts.
-	citusDue = `WITH webhook_deliveries AS MATERIALIZED (
-  SELECT * FROM (
-    SELECT d.*, w.most, row_number() OVER (PARTITION BY d.account_id, d.endpoint_id ORDER BY d.next_attempt_at, d.event_id) AS no
-    FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::uuid[], $5::int[]) AS w (account_id, endpoint_id, after_time, after_id, most)
-    JOIN webhook_deliveries d ON d.account_id = w.account_id AND d.endpoint_id = w.endpoint_id AND d.status = 'pending'
-      AND (d.next_attempt_at, d.event_id) > (w.after_time, w.after_id)
-    WHERE d.account_id = ANY ($1)) d
-  WHERE no <= most)
-` + readDue
-
 	readEventsOf = `
 SELECT w.i, v.type, v.created_at, v.data
 FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (account_id, id, i)`
@@ -72,27 +59,16 @@ FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (account_id, id, i)`
 	// readEvents returns the events of keys w that exist. See SelectSQL of package events for the form of the subquery.
 	readEvents = readEventsOf + ` CROSS JOIN LATERAL (SELECT * FROM events v WHERE v.account_id = w.account_id AND v.id >= w.id AND v.id <= w.id ORDER BY v.account_id, v.id) v`
 
-	citusEvents = readEventsOf + ` JOIN events v ON v.account_id = w.account_id AND v.id = w.id`
-
 	// lockDeliveries locks the deliveries that writeOutcomes changes, in the order of the keys. writeOutcomes finds
 	// rows by ctid: without the locks it would miss a row that a concurrent UPDATE gives another ctid.
 	lockDeliveries = `
 SELECT FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::int[]) AS o (account_id, event_id, endpoint_id, resends, attempts)
 CROSS JOIN LATERAL (SELECT FROM ` + attempted + ` FOR NO KEY UPDATE) d`
 
-	// citusLockDeliveries locks nothing: citusWriteOutcomes finds rows by their keys.
-	citusLockDeliveries = `SELECT $1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::int[]`
-
 	// writeOutcomes changes only deliveries that are as the attempt found them.
 	writeOutcomes = writeOutcomesOf + `
 CROSS JOIN LATERAL (SELECT ctid AS tid FROM ` + attempted + `) found
 WHERE d.ctid = found.tid`
-
-	// citusWriteOutcomes is writeOutcomes on Citus. IS NOT DISTINCT FROM leaves the planner no index but the primary
-	// key's.
-	citusWriteOutcomes = writeOutcomesOf + `
-WHERE d.account_id = o.account_id AND d.event_id = o.event_id AND d.endpoint_id IS NOT DISTINCT FROM o.endpoint_id
-  AND d.status IS NOT DISTINCT FROM 'pending' AND d.resends = o.resends AND d.attempts = o.attempts`
 
 	// attempted selects the delivery of the outcome o, if it is as the attempt found it, at the end of a subquery; see
 	// events.SelectSQL. The event is compared as a range, because other indexes are in the order of the endpoint.
@@ -124,6 +100,3 @@ WHERE e.account_id = h.account_id AND e.id = h.id AND e.url = h.url AND e.disabl
   AND CASE WHEN h.succeeded THEN e.failing_since IS NOT NULL
     ELSE h.gone OR e.failing_since IS NULL OR e.failing_since <= h.disabled_before END`
 )
-
-// citusDueAccounts is dueAccounts on Citus, for accounts on reachable servers only.
-var citusDueAccounts = `SELECT account_id FROM webhook_queues WHERE wake_at <= now() AND ` + store.AmongAccounts("$2") + ` ORDER BY wake_at LIMIT $1`
