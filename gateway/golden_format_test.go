@@ -158,11 +158,20 @@ func newNames() *names {
 	return &names{map[string]string{}, map[string]string{}, map[string]int{}, map[string]string{}}
 }
 
+// idNames are the names of ids by their prefixes: those of all capabilities, and of ids that are no UUIDs in tables.
+var idNames = func() map[string]string {
+	names := map[string]string{"req": "request", "q": "question"}
+	for _, c := range capabilities {
+		for name, prefix := range c.Prefixes {
+			names[prefix] = name
+		}
+	}
+	return names
+}()
+
 var (
-	typeIDs = regexp.MustCompile(`\b(req|run|cred|acct|rec|alert|wh|evt|brand|sched|q)_[0-9a-hjkmnp-tv-z]{26}\b`)
-	idNames = map[string]string{"req": "request", "run": "run", "cred": "credential", "acct": "account", "alert": "alert",
-		"rec": "recommendation", "wh": "webhook", "evt": "event", "brand": "brand", "q": "question", "sched": "schedule"}
-	times = regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z`)
+	typeIDs = regexp.MustCompile(`\b(` + strings.Join(slices.Collect(maps.Keys(idNames)), "|") + `)_[0-9a-hjkmnp-tv-z]{26}\b`)
+	times   = regexp.MustCompile(`\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z`)
 	// The group of a pattern is a value of the class.
 	classes = []struct {
 		class   string
