@@ -1,7 +1,9 @@
 package visibility
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,7 +14,8 @@ import (
 const manySmall = 64
 
 // Merge merges the small chunks of runs that are final, or that have manySmall. Each transaction merges the chunks of
-// one run. Merge returns how many chunks it replaced.
+// one run. If it fails for one run, because of damaged facts for example, Merge continues with the others, and returns
+// the first such error at the end. It returns how many chunks it replaced.
 func (c *Counter) Merge(ctx context.Context) (replaced int64, err error) {
 	rows, err := c.cfg.Pool.Query(ctx, selectSmall, manySmall)
 	if err != nil {
@@ -23,14 +26,18 @@ func (c *Counter) Merge(ctx context.Context) (replaced int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	var failed error
 	for _, k := range found {
 		n, err := c.mergeRun(ctx, k.Account, k.Run)
-		if err != nil {
+		switch {
+		case err != nil && !store.ConcernsOnePart(err):
 			return replaced, err
+		case err != nil:
+			failed = cmp.Or(failed, fmt.Errorf("account %s, run %s: %w", k.Account.Text("acct"), k.Run.Text("run"), err))
 		}
 		replaced += n
 	}
-	return replaced, nil
+	return replaced, failed
 }
 
 // selectSmall returns the runs whose small chunks are to be merged.

@@ -205,8 +205,8 @@ func TestBacklogCountsWhatWaits(t *testing.T) {
 	check("recounted", 0)
 }
 
-// TestDamagedFactsDelayNoOtherAccount: facts that cannot be decoded stop the recount of their account only, and the
-// error names it.
+// TestDamagedFactsDelayNoOtherAccount: facts that cannot be decoded stop the recount of their account and the merge of
+// their run only, and the errors name these.
 func TestDamagedFactsDelayNoOtherAccount(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -220,7 +220,11 @@ func TestDamagedFactsDelayNoOtherAccount(t *testing.T) {
 	for i, damaged := range accounts {
 		var facts []byte
 		must(t, s.plain.QueryRow(t.Context(), `SELECT facts FROM visibility_facts WHERE account_id = $1`, damaged).Scan(&facts))
-		s.exec(t, `UPDATE visibility_facts SET facts = '\xff' WHERE account_id = $1`, damaged)
+		s.exec(t, `UPDATE visibility_facts SET facts = CASE account_id WHEN $1 THEN '\xff' ELSE facts END, small = true`, damaged)
+		merged, err := s.counter.Merge(t.Context())
+		if err == nil || !strings.Contains(err.Error(), damaged.Text("acct")+", run run_") || merged != 1 {
+			t.Errorf("%d chunks are merged with the error %v, want 1 with the damaged facts of %s", merged, err, damaged.Text("acct"))
+		}
 		if err := recount(t, s.counter); err == nil || !strings.Contains(err.Error(), damaged.Text("acct")+": facts are damaged") {
 			t.Errorf("got %v, want damaged facts of %s", err, damaged.Text("acct"))
 		}
