@@ -53,11 +53,11 @@ func (e *endpoint) stopped() bool { return e.disabled || e.gone }
 
 // A delivery is a due delivery in memory.
 type delivery struct {
-	endpoint  *endpoint
-	event     store.ID
-	resends   int32
-	attempts  int32
-	fetchedAt time.Time
+	endpoint   *endpoint
+	event      store.ID
+	resends    int32
+	attempts   int32
+	readySince time.Time
 
 	body []byte // nil: the event was not read
 }

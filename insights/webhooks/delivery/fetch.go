@@ -168,7 +168,6 @@ func (d *Dispatcher) readDue(ctx context.Context, reads []*dueRead) ([]*delivery
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := time.Now()
 	var due []*delivery
 	for _, row := range found {
 		r := reads[row.I-1]
@@ -182,7 +181,7 @@ func (d *Dispatcher) readDue(ctx context.Context, reads []*dueRead) ([]*delivery
 		r.due++
 		r.last = cursor{row.NextAt, row.Event}
 		if e := r.endpoint; !e.loaded[row.Event] && !e.written[row.Event] {
-			due = append(due, &delivery{endpoint: e, event: row.Event, resends: row.Resends, attempts: row.Attempts, fetchedAt: now})
+			due = append(due, &delivery{endpoint: e, event: row.Event, resends: row.Resends, attempts: row.Attempts})
 		}
 	}
 	return due, nil
@@ -224,8 +223,10 @@ func (d *Dispatcher) readEvents(ctx context.Context, due []*delivery) error {
 	return nil
 }
 
-// endReads adds the deliveries that were read. d.mu is held.
+// endReads adds the deliveries that were read. They are ready from now on: with an earlier time, a round that takes
+// longer than maxReadyAge would start none of what it has read. d.mu is held.
 func (d *Dispatcher) endReads(reads []*dueRead, due []*delivery) {
+	now := time.Now()
 	for _, r := range reads {
 		r.endpoint.fetch.end(r)
 	}
@@ -237,6 +238,7 @@ func (d *Dispatcher) endReads(reads []*dueRead, due []*delivery) {
 		if a := next.endpoint.account; next.endpoint.stopped() || d.accounts[a.id] != a { // since the delivery was found
 			continue
 		}
+		next.readySince = now
 		d.turns.load(next)
 		d.turns.enqueue(next.endpoint.account)
 	}

@@ -57,6 +57,19 @@ func TestReadOfEventsFails(t *testing.T) {
 	}
 }
 
+// TestSlowRounds: a round that takes longer than maxReadyAge, because of a slow database, starts what it has read.
+func TestSlowRounds(t *testing.T) {
+	f, c, r := newPair(t, 204)
+	c.record(1)
+	f.hook(&hook{sql: readEvents, start: func(ctx context.Context) context.Context {
+		time.Sleep(maxReadyAge + time.Millisecond)
+		return ctx
+	}})
+	f.poll()
+	f.d.attempts.Wait()
+	equal(t, 1, r.received(), "requests")
+}
+
 // TestReadsBesideOldSnapshot: a read does not pass the deliveries that were written since the oldest snapshot of the
 // database, whose index entries remain.
 func TestReadsBesideOldSnapshot(t *testing.T) {

@@ -130,7 +130,7 @@ func (t *turns) unload(d *delivery) {
 // dropStale drops the ready deliveries if the first is older than maxReadyAge. The endpoint does not keep up with the
 // groups that are read, so the next group is small.
 func (t *turns) dropStale(e *endpoint, now time.Time) {
-	if len(e.ready) > 0 && now.Sub(e.ready[0].fetchedAt) > maxReadyAge {
+	if len(e.ready) > 0 && now.Sub(e.ready[0].readySince) > maxReadyAge {
 		t.dropReady(e)
 		e.fetch.size = minFetch
 	}

@@ -29,7 +29,7 @@ func (q *turns) ready(accounts ...*account) {
 	for _, a := range accounts {
 		for _, e := range a.endpoints {
 			for range 20 {
-				q.load(&delivery{endpoint: e, event: store.NewID(), fetchedAt: time.Now()})
+				q.load(&delivery{endpoint: e, event: store.NewID(), readySince: time.Now()})
 				q.enqueue(a)
 			}
 		}
@@ -114,7 +114,7 @@ func TestMemoryOfHangingEndpoint(t *testing.T) {
 	c.record(10)
 	f.poll()
 	for _, ready := range f.d.accounts[c.account].endpoints[0].ready {
-		ready.fetchedAt = time.Now().Add(-2 * maxReadyAge)
+		ready.readySince = time.Now().Add(-2 * maxReadyAge)
 	}
 	f.poll()
 	equal(t, 1, f.d.accounts[c.account].loaded, "deliveries in memory")
