@@ -74,12 +74,7 @@ func prepareFolder(dir string, ephemeral bool) (string, error) {
 	if err := checkWay(dir, runAs); err != nil {
 		return "", err
 	}
-	// Missing parents are created with permissions that let the server's user enter.
-	parents := os.FileMode(0o700)
-	if runAs != nil {
-		parents = 0o755
-	}
-	if err := os.MkdirAll(filepath.Dir(dir), parents); err != nil {
+	if err := MakeParents(dir); err != nil {
 		return "", err
 	}
 	if err := checkAncestors(dir); err != nil { // another process may have created one of them
@@ -89,6 +84,33 @@ func prepareFolder(dir string, ephemeral bool) (string, error) {
 		return "", err
 	}
 	return dir, adopt(dir, ephemeral, runAs)
+}
+
+// MakeParents makes the missing folders above dir. If the caller is root, the account that its server runs as can enter
+// them, whatever the umask is.
+func MakeParents(dir string) error {
+	if os.Geteuid() != 0 {
+		return os.MkdirAll(filepath.Dir(dir), 0o700)
+	}
+	return makeFolders(filepath.Dir(dir), 0o755)
+}
+
+// makeFolders is os.MkdirAll without the umask.
+func makeFolders(dir string, mode os.FileMode) error {
+	err := os.Mkdir(dir, mode)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeFolders(filepath.Dir(dir), mode); err != nil {
+			return err
+		}
+		err = os.Mkdir(dir, mode)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.Chmod(dir, mode)
 }
 
 // checkWay reports an error if the server's account cannot enter the parents of dir.

@@ -67,14 +67,14 @@ func TestLongPath(t *testing.T) {
 	t.Parallel()
 	config := ephemeral(t)
 	config.Dir = filepath.Join(filepath.Dir(config.Dir), strings.Repeat("long, ", 30), "data")
-	p := start(t, config)
-	mustAsk(t, p.URL(), `SELECT ''`)
+	u := startUser(t, config)
+	mustAsk(t, u.url(t), `SELECT ''`)
 	short, err := os.Readlink(filepath.Join(config.Dir, "socket"))
 	must(t, err)
 	info, err := os.Stat(short)
 	must(t, err)
 	equal(t, os.FileMode(0o700), info.Mode().Perm(), "permissions of the socket's folder")
-	p.Close()
+	u.end(t)
 	if !isGone(short) {
 		t.Error("the socket's folder is still there")
 	}

@@ -62,7 +62,7 @@ func startUser(t *testing.T, config private.Config) *user {
 	t.Helper()
 	text, err := json.Marshal(config)
 	must(t, err)
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.Command("sh", "-c", `umask 077 && exec "$0"`, os.Args[0]) // the server must not depend on it
 	cmd.Env = append(os.Environ(), helperEnv+"="+string(text))
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()

@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ func Main(m interface{ Run() int }) {
 	if err := flag.Set("test.parallel", strconv.Itoa(min(8, 4*runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err) // not in a test
 	}
+	syscall.Umask(0o022) // tests look at the permissions of what they make
 	parseFlags()
 	ready.Store(true)
 	code := m.Run()

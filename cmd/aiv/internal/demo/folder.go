@@ -49,11 +49,15 @@ func markFolder(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// 0711: when root starts PostgreSQL, it runs as an account that must pass through.
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+	if err := private.MakeParents(dir); err != nil {
 		return "", fmt.Errorf("make the folder of the demonstration: %w", err)
 	}
-	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
+	// 0711, whatever the umask is: when root starts PostgreSQL, it runs as an account that must pass through.
+	err = os.Mkdir(dir, 0o711)
+	if err == nil {
+		err = os.Chmod(dir, 0o711)
+	}
+	if err != nil && !errors.Is(err, os.ErrExist) {
 		return "", fmt.Errorf("make the folder of the demonstration: %w", err)
 	}
 	info, err := os.Lstat(dir)
