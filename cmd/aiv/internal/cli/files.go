@@ -44,12 +44,14 @@ func (f *interruptible) Read(b []byte) (int, error) {
 }
 
 // ReplaceFile creates or replaces a file with what write writes, completely or not at all. A file that is not regular,
-// such as /dev/stdout, is written to directly, because replacing it would damage the system.
+// such as /dev/stdout, is written to directly, because replacing it would damage the system. A replaced file keeps its
+// permissions.
 func ReplaceFile(name string, write func(io.Writer) error) error {
 	if real, err := filepath.EvalSymlinks(name); err == nil {
 		name = real // replaces the file, not the link to it
 	}
-	mode := os.FileMode(0o666) // before the umask
+	mode := fs.FileMode(0o666) // before the umask
+	var replaced fs.FileInfo
 	switch info, err := os.Stat(name); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -61,7 +63,7 @@ func ReplaceFile(name string, write func(io.Writer) error) error {
 		}
 		return errors.Join(write(file), file.Close())
 	default:
-		mode = info.Mode().Perm()
+		replaced, mode = info, 0o600
 	}
 	partial := name + "." + rand.Text() // unique among concurrent and interrupted exports
 	file, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
@@ -69,6 +71,9 @@ func ReplaceFile(name string, write func(io.Writer) error) error {
 		return fmt.Errorf("create a file beside %s: %w", name, errors.Unwrap(err))
 	}
 	err = write(file)
+	if err == nil && replaced != nil {
+		err = file.Chmod(replaced.Mode().Perm())
+	}
 	if err == nil {
 		err = file.Sync() // or a power failure could leave an empty file under the name
 	}
