@@ -37,6 +37,7 @@ WHERE r.jobs_counted < r.jobs_completed + r.jobs_failed AND l.run_id IS NULL`},
 // verifyFacts checks the facts of each run.
 func (c *Counter) verifyFacts(ctx context.Context, tx pgx.Tx, report func(string)) error {
 	var last runKey
+	var of *brandsOfRuns // of the account whose runs are checked
 	for {
 		rows, err := tx.Query(ctx, `
 SELECT DISTINCT account_id, run_id FROM visibility_facts WHERE (account_id, run_id) > ($1::uuid, $2::uuid) ORDER BY account_id, run_id LIMIT 500`,
@@ -49,14 +50,39 @@ SELECT DISTINCT account_id, run_id FROM visibility_facts WHERE (account_id, run_
 			return err
 		}
 		for _, last = range found {
-			if err := c.verifyRun(ctx, tx, last, report); err != nil {
+			if of == nil || of.account != last.account {
+				if of, err = readBrandsOfRuns(ctx, tx, last.account); err != nil {
+					return err
+				}
+			}
+			if err := c.verifyRun(ctx, tx, last, of, report); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func (c *Counter) verifyRun(ctx context.Context, tx pgx.Tx, k runKey, report func(string)) error {
+// brandsOfRuns are the brands of an account, by which the facts of its runs are checked.
+type brandsOfRuns struct {
+	account  store.ID
+	known    []int32 // numbers
+	isOwn    func(brand int32) bool
+	revision int64
+}
+
+func readBrandsOfRuns(ctx context.Context, tx pgx.Tx, account store.ID) (of *brandsOfRuns, err error) {
+	of = &brandsOfRuns{account: account}
+	if of.known, err = numbersOf(ctx, tx, account); err != nil {
+		return nil, err
+	}
+	if of.isOwn, err = ownBrands(ctx, tx, account); err != nil {
+		return nil, err
+	}
+	_, of.revision, err = brands.ReadActive(ctx, tx, account)
+	return of, err
+}
+
+func (c *Counter) verifyRun(ctx context.Context, tx pgx.Tx, k runKey, of *brandsOfRuns, report func(string)) error {
 	say := func(format string, args ...any) {
 		report(fmt.Sprintf("account %s run %s: ", k.account.UUID(), k.run.UUID()) + fmt.Sprintf(format, args...))
 	}
@@ -64,18 +90,6 @@ func (c *Counter) verifyRun(ctx context.Context, tx pgx.Tx, k runKey, report fun
 	err := tx.QueryRow(ctx, selectCountedRun, k.account, k.run).Scan(&r.repetitions, &r.total, &r.final, &r.questions)
 	if err != nil {
 		return nil // another invariant reports facts without a run
-	}
-	known, err := numbersOf(ctx, tx, k.account)
-	if err != nil {
-		return err
-	}
-	isOwn, err := ownBrands(ctx, tx, k.account)
-	if err != nil {
-		return err
-	}
-	_, revision, err := brands.ReadActive(ctx, tx, k.account)
-	if err != nil {
-		return err
 	}
 	ended, err := c.cfg.Ended(ctx, tx, k.account, k.run, 0, r.total)
 	if err != nil {
@@ -103,8 +117,8 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.account, k.run)
 		if len(facts) != int(row.jobs) || facts[0].Ordinal != row.first || facts[len(facts)-1].Ordinal != row.last {
 			say("the facts from job %d on are not those of %d jobs to %d", row.first, row.jobs, row.last)
 		}
-		if row.revision > revision { // they would not be recounted
-			say("the facts from job %d on are of revision %d, the brands of revision %d", row.first, row.revision, revision)
+		if row.revision > of.revision { // they would not be recounted
+			say("the facts from job %d on are of revision %d, the brands of revision %d", row.first, row.revision, of.revision)
 		}
 		for i := range facts {
 			f := &facts[i]
@@ -122,14 +136,14 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.account, k.run)
 				deleted = append(deleted, f.Ordinal)
 			}
 			for _, b := range f.Brands {
-				if !slices.Contains(known, b.Brand) {
+				if !slices.Contains(of.known, b.Brand) {
 					say("job %d has facts of a brand that does not exist", f.Ordinal)
 				}
 			}
 		}
-		sources, cells := sumSources(facts, r.repetitions, isOwn)
+		sources, cells := sumSources(facts, r.repetitions, of.isOwn)
 		if !bytes.Equal(row.cells, encodeCells(sumCells(facts, r.repetitions))) ||
-			row.revision == revision && !bytes.Equal(row.sources, encodeSources(sources, cells)) {
+			row.revision == of.revision && !bytes.Equal(row.sources, encodeSources(sources, cells)) {
 			say("the facts from job %d on do not add up to their sums", row.first)
 		}
 		return nil
