@@ -42,6 +42,9 @@ func NewNotifier() (*Notifier, error) {
 	return n, nil
 }
 
+// notifyTimeout is how long a notification may wait while the queue of systemd's socket is full.
+const notifyTimeout = 2 * time.Second
+
 // Notify sends a state.
 func (n *Notifier) Notify(state string) error {
 	if n.socket == "" {
@@ -51,6 +54,7 @@ func (n *Notifier) Notify(state string) error {
 	if err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
+	conn.SetWriteDeadline(time.Now().Add(notifyTimeout))
 	_, err = conn.Write([]byte(state))
 	return errors.Join(err, conn.Close())
 }
