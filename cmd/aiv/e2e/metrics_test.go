@@ -105,7 +105,7 @@ func TestRequestsAreLogged(t *testing.T) {
 	for p.get(t, "?path=/v1/me", narrow.Key).status == 200 {
 		admitted++ // one a minute
 	}
-	checkMetrics(t, readExposition(t, p.metrics(t)), admitted)
+	checkMetrics(t, p.databaseMetrics(t), admitted)
 	p.awaitLog(t, `"a key expires soon","credential":"`+expiring.ID+`"`)
 
 	p.asAdmin(t, "PUT", "/log-level", "warn")
