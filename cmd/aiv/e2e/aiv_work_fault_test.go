@@ -36,14 +36,17 @@ func TestFaultWork(t *testing.T) {
 		made := newWorker(t, url)
 		id, err := store.ParseID("wrk", made.ID)
 		must(t, err)
-		workers[i], ids[i] = startWork(t, dispatch, made.Token, workScript, "-parallel", "4", "-lease", "10s"), id
+		workers[i], ids[i] = startWork(t, dispatch, made.Token, workScript, "-parallel", "4", "-lease", byForm("10m", "10s")), id
 	}
-	for i := range workers {
-		start(i)
-	}
+	file := func(i int, name string) string { return filepath.Join(workers[i].dir, name) }
+	start(0)
+	must(t, os.WriteFile(file(0, "hold"), nil, 0o600))
 	for n := range runs {
 		serve.order(t, key.Key, fmt.Sprint("work-", n))
 	}
+	storetest.Eventually(t, "a command is held", func() bool { return exists(file(0, "held")) }) // before others can have all jobs
+	start(1)
+	start(2)
 	final := func() int { return number(t, pool, `SELECT count(*) FROM job_results`) }
 	var killed []store.ID
 	settled := make(map[string]int) // attempts that an aiv work reported as settled, by job
@@ -52,7 +55,7 @@ func TestFaultWork(t *testing.T) {
 		next := 6*runs*(n+1)/(kills+2) + rand.IntN(5)
 		storetest.Eventually(t, "jobs are completed", func() bool { return final() >= next })
 		// A command that is held has a job that cannot be settled, not even by a request in flight when the process is killed.
-		hold, held := filepath.Join(workers[i].dir, "hold"), filepath.Join(workers[i].dir, "held")
+		hold, held := file(i, "hold"), file(i, "held")
 		must(t, os.WriteFile(hold, nil, 0o600))
 		storetest.Eventually(t, "a command is held", func() bool { return exists(held) || final() == 6*runs })
 		if !exists(held) {

@@ -96,7 +96,7 @@ func (f *fleet) client(try int) *workerClient {
 // work is a worker.
 func (f *fleet) work(try int) {
 	for ; ; try++ {
-		jobs, err := f.client(try).claim(20, 0)
+		jobs, err := f.client(try).claimFor(20, 0, byForm(60, 10)) // what a killed dispatcher had comes back
 		switch {
 		case err != nil || len(jobs) == 0 && !f.over.Load():
 			f.note(err)

@@ -67,8 +67,14 @@ func post(ctx context.Context, client *http.Client, url, token, body string) ([]
 	return raw, err
 }
 
+// claim claims jobs for longer than a test takes.
 func (w *workerClient) claim(limit, wait int) (jobs []job, err error) {
-	err = w.call(context.Background(), "/claim", map[string]any{"limit": limit, "lease_seconds": 10, "providers": nil, "wait_seconds": wait}, &jobs)
+	return w.claimFor(limit, wait, 600)
+}
+
+func (w *workerClient) claimFor(limit, wait, lease int) (jobs []job, err error) {
+	body := map[string]any{"limit": limit, "lease_seconds": lease, "providers": nil, "wait_seconds": wait}
+	err = w.call(context.Background(), "/claim", body, &jobs)
 	return jobs, err
 }
 
@@ -129,10 +135,13 @@ func TestRunIsWorkedThroughBothServices(t *testing.T) {
 	dispatch.hasMetrics(t, `aiv_jobs_claimed_total{provider="p"} 0`) // before the first claim
 
 	claimed := make(chan []job, 1)
+	claims := 0
 	go func() { // waits until there is a run
-		jobs, err := w.claim(4, 20)
-		if err != nil {
-			t.Error(err)
+		var jobs []job
+		for err := error(nil); err == nil && len(jobs) == 0; claims++ {
+			if jobs, err = w.claim(4, 20); err != nil {
+				t.Error(err)
+			}
 		}
 		claimed <- jobs
 	}()
@@ -149,6 +158,7 @@ func TestRunIsWorkedThroughBothServices(t *testing.T) {
 		t.Errorf("the first claim got %d jobs, want 4", len(first))
 	}
 	second := w.claims(t, 100, 2)
+	claims++
 	for range 2 { // the second time changes nothing
 		w.settles(t, first)
 		w.settles(t, second)
@@ -156,14 +166,15 @@ func TestRunIsWorkedThroughBothServices(t *testing.T) {
 	read("completed")
 	cli[any](t, url, "verify")
 
-	e := readExposition(t, dispatch.metrics(t))
+	e := dispatch.databaseMetrics(t)
 	e.explained(t)
 	for sample, want := range map[string]float64{
 		`aiv_jobs_claimed_total{provider="p"}`: 6, `aiv_jobs_settled_total{provider="p",outcome="completed"}`: 6,
 		`aiv_jobs_waiting{provider="p"}`: 0, `aiv_jobs_leased{provider="p"}`: 0, "aiv_job_start_seconds_count": 6,
 		`aiv_task_runs_total{task="purge_events",result="failed"}`: 0, `aiv_task_runs_total{task="end_leases",result="failed"}`: 0,
-		`aiv_requests_total{route="POST /worker/v1/claim",status="200"}`: 2, `aiv_request_seconds_count{route="POST /worker/v1/settle"}`: 4,
-		`go_sched_gomaxprocs_threads`: float64(runtime.GOMAXPROCS(0)),
+		`aiv_requests_total{route="POST /worker/v1/claim",status="200"}`: float64(claims),
+		`aiv_request_seconds_count{route="POST /worker/v1/settle"}`:      4,
+		`go_sched_gomaxprocs_threads`:                                    float64(runtime.GOMAXPROCS(0)),
 	} {
 		if e.values[sample] != want {
 			t.Errorf("%s is %v, want %v", sample, e.values[sample], want)
@@ -182,7 +193,7 @@ func TestRunIsWorkedThroughBothServices(t *testing.T) {
 	dispatch.awaitClaims(t, 1)
 	stops(t, dispatch)
 	<-claimed
-	for route, want := range map[string]int{"claim": 3, "settle": 4} {
+	for route, want := range map[string]int{"claim": claims + 1, "settle": 4} {
 		line := regexp.MustCompile(`"route":"POST /worker/v1/` + route + `","status":200.*"worker":"` + worker.ID + `"`)
 		if n := len(line.FindAllString(dispatch.log.String(), -1)); n != want {
 			t.Errorf("%d requests to %s are logged, want %d", n, route, want)
