@@ -23,7 +23,6 @@ import (
 // one client that exceeds a small limit. It records the acknowledged requests and compares them with the database at
 // the end.
 type load struct {
-	t      *testing.T
 	url    string // of the database
 	key    string
 	others []string // keys of further accounts
@@ -32,10 +31,10 @@ type load struct {
 	serves atomic.Pointer[[]*process]
 	pause  time.Duration // the longest of a client between two requests
 
-	wg     sync.WaitGroup
-	over   atomic.Bool
-	faults atomic.Int64 // that were reported
-	cut    atomic.Int64 // requests to create a run that were sent and got no response
+	wg   sync.WaitGroup
+	over atomic.Bool
+	faults
+	cut atomic.Int64 // requests to create a run that were sent and got no response
 
 	mu       sync.Mutex
 	keys     map[string]*asked
@@ -61,7 +60,7 @@ const faultLimit = 50
 func newLoad(t *testing.T, url string, processes int) *load {
 	t.Helper()
 	account, key := customer(t, url, 1_000_000)
-	l := &load{t: t, url: url, key: key.Key, limit: faultLimit, small: newKey(t, url, account, faultLimit),
+	l := &load{faults: faults{t: t}, url: url, key: key.Key, limit: faultLimit, small: newKey(t, url, account, faultLimit),
 		keys: make(map[string]*asked), windows: make(map[string]int), statuses: make(map[int]int)}
 	if !storetest.Long() { // else the clients of all tests at a time leave little of the machine to the faults
 		l.pause = 40 * time.Millisecond
@@ -152,13 +151,19 @@ func (l *load) received(what string, a *asked, got answer, took time.Duration) {
 	}
 }
 
+// faults are those that clients report.
+type faults struct {
+	t        *testing.T
+	reported atomic.Int64
+}
+
 // errorf reports a fault. Faults after the tenth only fail the test, so that its output can be read.
-func (l *load) errorf(format string, args ...any) {
-	l.t.Helper()
-	if l.faults.Add(1) <= 10 {
-		l.t.Errorf(format, args...)
+func (f *faults) errorf(format string, args ...any) {
+	f.t.Helper()
+	if f.reported.Add(1) <= 10 {
+		f.t.Errorf(format, args...)
 	} else {
-		l.t.Fail()
+		f.t.Fail()
 	}
 }
 
