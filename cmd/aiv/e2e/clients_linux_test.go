@@ -66,6 +66,7 @@ func TestFaultSlowClients(t *testing.T) {
 	post := wirePost("slow", key.Key, testRun)
 	c := &connections{p: p}
 	defer c.close()
+	began := time.Now()
 	c.open(t, slow/2, "GET "+gateway.Base+"?path=/v1/me HTTP/1.1\r\nHost: a\r\nX-Slow: ")
 	c.open(t, slow-slow/2, post[:strings.Index(post, "\r\n\r\n")+4]+"{")
 	silent := &connections{p: p}
@@ -74,7 +75,8 @@ func TestFaultSlowClients(t *testing.T) {
 
 	open, slowest := 0, time.Duration(0)
 	for round := range rounds {
-		if open = c.drip(); round == 0 && open < slow {
+		// The process closes them 20 s after they were opened.
+		if open = c.drip(); round == 0 && open < slow && time.Since(began) < 20*time.Second {
 			t.Errorf("%d of %d slow connections are open", open, slow)
 		}
 		for range 5 {
@@ -139,8 +141,9 @@ func TestFaultVanishingClients(t *testing.T) {
 		t.Errorf("%d requests are counted, want %d", n, want)
 	}
 	vanishBehindLock(t, p, pool, key.Key)
-	if stops(t, p); strings.Contains(p.log.String(), `"ERROR"`) {
-		t.Errorf("closed connections left errors in the log:\n%s", p.log.String())
+	stops(t, p)
+	if _, fault, found := strings.Cut(p.log.String(), `"ERROR"`); found {
+		t.Errorf("closed connections left errors in the log: %.1000s", fault)
 	}
 }
 
