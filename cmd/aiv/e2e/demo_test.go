@@ -63,7 +63,8 @@ func TestDemoTellsItsStory(t *testing.T) {
 func startDemo(t *testing.T, dir string) (p *process, text string) {
 	t.Helper()
 	var stdout logBuffer
-	cmd := exec.Command(binary, onFreePorts("demo", "-data-dir", dir)...)
+	// PostgreSQL's account must be able to enter the folders that aiv makes.
+	cmd := exec.Command("sh", append([]string{"-c", `umask 022; exec "$0" "$@"`, binary}, onFreePorts("demo", "-data-dir", dir)...)...)
 	cmd.Stdout = &stdout
 	p = launch(t, cmd)
 	storetest.Eventually(t, "aiv demo prints its commands", func() bool {

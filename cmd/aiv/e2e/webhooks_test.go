@@ -37,12 +37,11 @@ func TestWebhooksListen(t *testing.T) {
 	url, _, _, key := databaseOfCustomer(t)
 	serve := startServe(t, url, "-webhook-allow-private")
 	dispatch := startDispatch(t, url, "-webhook-allow-private")
-	address := freeAddress(t)
-	id, secret := newWebhook(t, serve, key.Key, "http://"+address+"/hook")
+	id, secret := newWebhook(t, serve, key.Key, "http://127.0.0.1:65535/later")
 
 	file := filepath.Join(t.TempDir(), "secret")
 	must(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
-	listener := exec.CommandContext(t.Context(), binary, "webhooks", "listen", "-addr", address, "-secret-file", file)
+	listener := exec.CommandContext(t.Context(), binary, "webhooks", "listen", "-addr", "127.0.0.1:0", "-secret-file", file)
 	printed, err := listener.StdoutPipe()
 	must(t, err)
 	stderr, err := listener.StderrPipe()
@@ -51,6 +50,8 @@ func TestWebhooksListen(t *testing.T) {
 	defer listener.Process.Kill()
 	log := bufio.NewScanner(stderr)
 	log.Scan() // it listens
+	address, _, _ := strings.Cut(after(log.Text(), "http://"), ";")
+	serve.send(t, http.StatusOK, "PATCH", "/v1/webhooks/"+id, key.Key, "", `{"url":"http://`+address+`/hook"}`)
 	if w, err := client.Post("http://"+address, "application/json", strings.NewReader(`{"type":"run.completed"}`)); err != nil || w.StatusCode != 400 {
 		t.Errorf("a request without a signature: %v, %v", w, err)
 	}
