@@ -124,7 +124,7 @@ func folder(t *testing.T) string {
 func made(t *testing.T, script string) string {
 	t.Helper()
 	dir := folder(t)
-	cmd := exec.Command("sh", "-e", "-c", script)
+	cmd := exec.Command("sh", "-e", "-c", "umask 022; "+script)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, out)

@@ -30,7 +30,7 @@ func TestUsers(t *testing.T) {
 	mustAsk(t, url, `SELECT ''`)
 	equal(t, pid, postmaster(config.Dir), "the server was restarted: process")
 	other.end(t)
-	equal(t, false, running(pid), "the server runs on after its last user's end")
+	storetest.Eventually(t, "the server stopped after its last user's end", func() bool { return !running(pid) })
 
 	killed := startUser(t, config)
 	killed.url(t)
@@ -98,14 +98,13 @@ func TestEphemeralFolderIsRemoved(t *testing.T) {
 	defer syscall.Close(fd)
 	pid := postmaster(config.Dir)
 	p.Close()
-	equal(t, false, running(pid), "the server runs on")
-	equal(t, true, isGone(config.Dir), "the folder is gone")
+	storetest.Eventually(t, "the server stopped and the folder is gone", func() bool { return !running(pid) && isGone(config.Dir) })
 
 	u := startUser(t, config)
 	u.url(t)
 	kill9(t, supervisor(t, postmaster(config.Dir)))
 	u.end(t)
-	equal(t, true, isGone(config.Dir), "the folder is gone after the supervisor was killed")
+	storetest.Eventually(t, "the folder is gone after the supervisor was killed", func() bool { return isGone(config.Dir) })
 }
 
 // TestUsersComeWhileTheServerStops: users start and end as fast as possible, so that many start while a supervisor

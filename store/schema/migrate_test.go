@@ -106,8 +106,8 @@ func TestMigrationsRunOnce(t *testing.T) {
 // wait for it.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
-	pool := open(t, storetest.Empty(t)+"&lock_timeout=50ms&statement_timeout=200ms")
-	source := files(`SELECT pg_sleep(0.5); CREATE TABLE one (i int);`, `CREATE INDEX x ON one (i);`)
+	pool := open(t, storetest.Empty(t)+"&lock_timeout=2s&statement_timeout=2s")
+	source := files(`SELECT pg_sleep(2.5); CREATE TABLE one (i int);`, `CREATE INDEX x ON one (i);`)
 	applied := make([]string, 4)
 	var wg sync.WaitGroup
 	for i := range applied {

@@ -152,7 +152,7 @@ func (c *Cluster) Start(t testing.TB) {
 }
 
 func (c *Cluster) start(ctx context.Context) error {
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(Patience); ; {
 		if c.running == nil {
 			if err := c.launch(); err != nil {
 				return err

@@ -23,7 +23,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"aiv/store"
 	"aiv/store/private"
@@ -134,7 +133,7 @@ func create(t testing.TB, template string) string {
 		t.Fatalf("create the test's database: %v", err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), Patience)
 		defer cancel()
 		if err := a.drop(ctx, name); err != nil {
 			t.Errorf("drop the test's database: %v", err)
