@@ -79,19 +79,19 @@ func (s *site) count(t testing.TB, sql string, args ...any) (n int) {
 	return n
 }
 
+// open returns a pool whose sessions wait for locks until the test releases them.
 func open(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := store.OpenHot(t.Context(), url, 4)
+	pool, err := store.OpenHot(t.Context(), url+"&lock_timeout=1min", 4)
 	must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
 
-// process returns a limiter with its own connections, like that of another process. Requests that are retried wait for
-// locks until the test releases them.
+// process returns a limiter with its own connections, like that of another process.
 func (s *site) process(t testing.TB) *limits.Limiter {
 	t.Helper()
-	return newLimiter(t, limits.Config{Pool: open(t, s.url+"&lock_timeout=1min"), MaxWaiting: 100_000})
+	return newLimiter(t, limits.Config{Pool: open(t, s.url), MaxWaiting: 100_000})
 }
 
 func newLimiter(t testing.TB, c limits.Config) *limits.Limiter {

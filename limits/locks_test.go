@@ -78,7 +78,7 @@ func TestWaitingPerCredential(t *testing.T) {
 	s := newSite(t)
 	locked, other := s.key(t, 1000), s.key(t, 0)
 	const most = 40
-	l := newLimiter(t, limits.Config{Pool: open(t, s.url+"&lock_timeout=1min"), MaxWaiting: most})
+	l := newLimiter(t, limits.Config{Pool: open(t, s.url), MaxWaiting: most})
 	for _, k := range []key{locked, other} {
 		admitted(t, l, k)
 	}
