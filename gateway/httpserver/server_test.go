@@ -36,7 +36,7 @@ func serveOn(t testing.TB, l net.Listener, h http.HandlerFunc) { run(t, newServe
 
 // run runs a server until the test ends.
 func run(t testing.TB, s *http.Server, l net.Listener) {
-	stop, ended := start(s, l, 10*time.Second)
+	stop, ended := start(s, l, time.Minute)
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -50,7 +50,7 @@ func TestRequestsArriveInPieces(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	l := &halfClosing{Listener: tcp}
-	serveOn(t, l, func(w http.ResponseWriter, r *http.Request) {
+	s := newServer(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/unread" {
 			if _, err := io.Copy(io.Discard, r.Body); err != nil {
 				t.Error(err)
@@ -58,6 +58,8 @@ func TestRequestsArriveInPieces(t *testing.T) {
 		}
 		io.WriteString(w, r.URL.Path)
 	})
+	s.ReadTimeout = 2 * time.Minute // longer than the deadline of a test's connection
+	run(t, s, l)
 	get := strings.Replace(get, "/", "/one", 1)
 	post := func(path, body string) string {
 		return "POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n" + body
@@ -96,7 +98,7 @@ func TestRequestsArriveInPieces(t *testing.T) {
 			conn, err := net.Dial("tcp", l.Addr().String())
 			must(t, err)
 			defer conn.Close()
-			conn.SetDeadline(time.Now().Add(15 * time.Second)) // less than a client has to send a request
+			conn.SetDeadline(time.Now().Add(time.Minute))
 			before := l.halfClosed.Load()
 			in := bufio.NewReader(conn)
 			for i, s := range c.steps {
@@ -168,7 +170,7 @@ func TestContextEndsWhenTheClientDisconnects(t *testing.T) {
 				select {
 				case <-r.Context().Done():
 					left <- nil
-				case <-time.After(10 * time.Second):
+				case <-time.After(time.Minute):
 					left <- errors.New("the client is taken for there")
 				}
 			})
