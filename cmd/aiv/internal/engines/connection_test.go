@@ -18,7 +18,7 @@ import (
 // trusting returns an Executor of chat for a server that has the certificate of another, and its transport.
 func trusting(t *testing.T, addr string, s *httptest.Server) (*Executor, *http.Transport) {
 	t.Helper()
-	x := newTest(t, "chat", "https://"+addr, func(c *Config) { c.Timeout = 10 * time.Second })
+	x := newTest(t, "chat", "https://"+addr, func(c *Config) { c.Timeout = time.Minute })
 	transport := x.transport.(*http.Transport)
 	transport.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	return x, transport
@@ -49,15 +49,16 @@ func TestLostConnection(t *testing.T) {
 	s.StartTLS()
 	defer s.Close()
 	x, transport := trusting(t, s.Listener.Addr().String(), s)
-	x.cfg.Timeout = time.Minute
 	var last atomic.Pointer[network]
 	transport.DialContext = func(ctx context.Context, kind, addr string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, kind, addr)
-		last.Store(&network{Conn: c})
+		if last.Swap(&network{Conn: c}) != nil { // the one that is lost was before
+			transport.HTTP2.PingTimeout = time.Minute
+		}
 		return last.Load(), err
 	}
 	transport.HTTP2.SendPingTimeout /= 100 // the same pings in less time
-	transport.HTTP2.PingTimeout /= 10
+	transport.HTTP2.PingTimeout /= 3
 	ask := func() *network {
 		t.Helper()
 		if got, attrs := outcome(t, x, testJob("m", false)); !strings.HasPrefix(got, completed) || protocol.Load() != 2 {
@@ -120,7 +121,8 @@ func TestFailedConnectionIsTriedTwice(t *testing.T) {
 	refusing, secure := httptest.NewServer(nil), httptest.NewTLSServer(nil)
 	refusing.Close()
 	defer secure.Close()
-	for _, url := range []string{refusing.URL, secure.URL, "http://host.invalid"} {
+	unknown := "http://" + strings.Repeat("a", 64) + ".invalid" // too long a label to ask a name server
+	for _, url := range []string{refusing.URL, secure.URL, unknown} {
 		got, attrs := outcome(t, newTest(t, "chat", url), testJob("m", false))
 		if !strings.Contains(got, unreachable+`,"message":"The API could not be reached."`) ||
 			attrs["requests"] != 2 || attrs["status"] != nil || attrs["detail"] == nil {

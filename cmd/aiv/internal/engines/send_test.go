@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"aiv/cmd/aiv/internal/engines/enginestest"
@@ -136,8 +137,8 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	}
 }
 
-// TestPassingFailureIsRepeatedOnce: one request of a job is repeated after a failure that may pass, if there is time.
-// Others are not.
+// TestPassingFailureIsRepeatedOnce: one request of a job is repeated after a failure that may pass. Others
+// are not.
 func TestPassingFailureIsRepeatedOnce(t *testing.T) {
 	t.Parallel()
 	answers := map[string]http.HandlerFunc{
@@ -162,7 +163,6 @@ func TestPassingFailureIsRepeatedOnce(t *testing.T) {
 		{"500 reset ok", time.Minute, 2, "provider_unreachable"},
 		{"500 paused 500 ok", time.Minute, 3, "provider_error"},
 		{"paused 500 ok", time.Minute, 3, "completed"},
-		{"500 ok", 4 * time.Second, 1, "provider_error"},
 		{"503 ok", time.Minute, 1, "throttled"},
 		{"529 ok", time.Minute, 1, "throttled"},
 		{"429 ok", time.Minute, 1, "throttled"},
@@ -183,6 +183,30 @@ func TestPassingFailureIsRepeatedOnce(t *testing.T) {
 	if x := New(Config{Engine: "openai"}); x.pause != time.Second {
 		t.Errorf("a request is repeated after %v, want 1 s", x.pause)
 	}
+}
+
+// TestNoRepetitionNearTheEnd: a request is not repeated when less than five seconds of its job's time are left.
+func TestNoRepetitionNearTheEnd(t *testing.T) {
+	t.Parallel()
+	for seconds, requests := range map[time.Duration]int{4: 1, 5: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			x := newTest(t, "chat", "http://127.0.0.1:1", func(c *Config) { c.Timeout = seconds * time.Second })
+			x.transport = failing{}
+			got, attrs := outcome(t, x, testJob("m", true))
+			if !strings.Contains(got, `"provider_error"`) || attrs["requests"] != requests {
+				t.Errorf("%d s: %v requests, %s", seconds, attrs["requests"], got)
+			}
+		})
+	}
+}
+
+// A failing transport answers with 500.
+type failing struct{}
+
+func (failing) RoundTrip(*http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	w.WriteHeader(http.StatusInternalServerError)
+	return w.Result(), nil
 }
 
 // A silent transport never gets a response. It calls began when it has a request.
