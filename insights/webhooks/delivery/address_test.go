@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"aiv/insights/webhooks"
 )
@@ -110,7 +109,7 @@ func TestNothingIsConnectedTo(t *testing.T) {
 	names := &nameServer{}
 	names.set("one.test.", "127.0.0.1")
 	names.set("several.test.", "127.0.0.1", "10.0.0.1", "127.0.0.2")
-	s := newSender(&restrictedDialer{resolver: resolver(names.serve), timeout: 5 * time.Second}, 1)
+	s := newSender(&restrictedDialer{resolver: resolver(names.serve), timeout: waitTimeout}, 1)
 	for host := range strings.FieldsSeq("127.0.0.1 127.0.0.1. 127.1 2130706433 0x7f000001 0177.0.0.1 0 0.0.0.0 " +
 		"[::] [::1] [::ffff:127.0.0.1] [::ffff:7f00:1] [64:ff9b::7f00:1] [2002:7f00:1::] [::127.0.0.1] localhost LOCALHOST " +
 		"localhost. one.test ONE.test. several.test 127。0。0。1 ①②⑦.⓪.⓪.①") {
@@ -130,7 +129,7 @@ func TestNothingIsConnectedTo(t *testing.T) {
 func TestNameThatChanges(t *testing.T) {
 	t.Parallel()
 	names, port := &nameServer{}, portOf(newReceiver(t, 204).URL)
-	dialer := &restrictedDialer{resolver: resolver(names.serve), timeout: 5 * time.Second, allowPrivate: true}
+	dialer := &restrictedDialer{resolver: resolver(names.serve), timeout: waitTimeout, allowPrivate: true}
 	dialer.deny = prefixes("127.0.0.2/32")
 	s := newSender(dialer, 1)
 	for _, step := range []struct {

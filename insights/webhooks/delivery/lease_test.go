@@ -54,8 +54,9 @@ func TestLeasesAreRenewed(t *testing.T) {
 	renew := f.d.Tasks()[0]
 	equal(t, "renew_webhook_leases", renew.Name)
 	equal(t, 10*time.Second, renew.Every)
+	before := time.Now()
 	must(t, renew.Run(t.Context()))
-	f.rows(1, `webhook_queues WHERE wake_at BETWEEN now() + interval '30 s' AND now() + interval '1 minute'`)
+	f.rows(1, `webhook_queues WHERE wake_at BETWEEN $1::timestamptz + interval '30 s' AND now() + interval '1 minute'`, before)
 }
 
 // TestWaitingOutcomesAreWritten: a task writes outcomes that waited for a server of a cluster.
@@ -76,8 +77,18 @@ func TestStopLetsAttemptsEnd(t *testing.T) {
 	c.record(20)
 	stop := f.run()
 	storetest.Eventually(t, "a request has arrived", func() bool { return r.received() > 0 })
-	time.AfterFunc(50*time.Millisecond, release)
-	stop()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		stop()
+	}()
+	storetest.Eventually(t, "the dispatcher stops", func() bool {
+		f.d.mu.Lock()
+		defer f.d.mu.Unlock()
+		return f.d.stopping
+	})
+	release()
+	<-stopped
 	if r.received() == 20 {
 		t.Error("all events were received")
 	}
