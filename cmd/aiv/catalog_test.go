@@ -20,7 +20,7 @@ func TestCatalogThereAndBack(t *testing.T) {
 	write(t, in, sampleCatalog)
 	write(t, wrong, `{"kind":"provider","code":"acme"}`+"\n"+`{"kind":"modle"}`+"\n")
 	write(t, out, "old")
-	must(t, os.Chmod(out, 0o640))
+	must(t, os.Chmod(out, 0o660))
 	s := newStory(t)
 	s.run(t, []step{
 		{line: "providers list", stdout: "There are no providers; import them with aiv catalog import.\n"},
@@ -43,7 +43,7 @@ aiv: nothing was imported:
 	equal(t, "exported file", string(text), sampleCatalog)
 	info, err := os.Stat(out)
 	must(t, err)
-	equal(t, "mode of the file that was replaced", info.Mode(), os.FileMode(0o640))
+	equal(t, "mode of the file that was replaced", info.Mode(), os.FileMode(0o660))
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 3 {
 		t.Errorf("files left: %s", left)
 	}

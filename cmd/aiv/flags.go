@@ -96,7 +96,8 @@ func (c *call) listLimitFlag(to *int, value int, what string) {
 	})
 }
 
-// firstOf returns the first limit elements of a list, of which one more was read, and says so if that leaves one out.
+// firstOf returns the first limit elements. Callers read one element more; if there is one, firstOf reports that on
+// stderr.
 func firstOf[T any](c *call, found []T, limit int, what string) []T {
 	if len(found) <= limit {
 		return found

@@ -124,8 +124,8 @@ WHERE table_schema = 'public' AND column_name IN ('account_id', 'owner') AND dat
 	return n
 }
 
-// customers makes a catalog, and the accounts A and B with a key each, which were revoked an hour ago, so that an erasure waits for
-// nothing, and returns their ids.
+// customers makes a catalog, and the accounts A and B with a key each. The keys were revoked an hour ago, so that an
+// erasure waits for nothing. It returns the ids of the accounts.
 func customers(t *testing.T, pool *pgxpool.Pool) (a, b string) {
 	t.Helper()
 	storetest.Exec(t, pool, `INSERT INTO plans (code, features) VALUES ('p', '{api_access}')`,
@@ -193,8 +193,8 @@ func TestEraseCommand(t *testing.T) {
 	})
 	equal(t, "rows of the account after an erasure that was not confirmed", accountRowCounts(t, pool, a), complete)
 	s.run(t, []step{
-		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 2 runs with 5 jobs, 1 schedule, 1 brand, 1 question, 4 recommendations and alerts and 2 events are deleted. " +
-			"Its usage totals are kept.\n"},
+		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 2 runs with 5 jobs, 1 schedule, 1 brand, 1 question, " +
+			"4 recommendations and alerts and 2 events are deleted. Its usage totals are kept.\n"},
 		intact,
 		{line: "keys list -account {a}", stdout: "There are no credentials; create one with aiv keys create.\n"},
 		fails("keys create -account {a} -name late -scopes ''", "account {a} is erased"),
@@ -247,7 +247,7 @@ func TestEraseInterrupted(t *testing.T) {
 	storetest.Exec(t, pool, `UPDATE credentials SET revoked_at = now() - interval '1 hour'`)
 	s.names = []string{a, "{a}"}
 	s.run(t, []step{
-		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 0 runs with 0 jobs, 0 schedules, 0 brands, 0 questions, 0 recommendations and alerts and 0 events are deleted. " +
-			"Its usage totals are kept.\n"},
+		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 0 runs with 0 jobs, 0 schedules, 0 brands, 0 questions, " +
+			"0 recommendations and alerts and 0 events are deleted. Its usage totals are kept.\n"},
 	})
 }

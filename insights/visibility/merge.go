@@ -40,7 +40,7 @@ func (c *Counter) Merge(ctx context.Context) (replaced int64, err error) {
 	return replaced, failed
 }
 
-// selectSmall returns the runs whose small chunks are to be merged.
+// selectSmall returns runs whose small chunks are to be merged. Only a thousand damaged runs would keep others out.
 const selectSmall = `
 SELECT f.account_id, f.run_id
 FROM (SELECT account_id, run_id, count(*) AS chunks FROM visibility_facts WHERE small GROUP BY account_id, run_id) f

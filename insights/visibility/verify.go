@@ -37,8 +37,8 @@ WHERE r.jobs_counted < r.jobs_completed + r.jobs_failed AND l.run_id IS NULL`},
 // verifyFacts checks the facts of each run.
 func (c *Counter) verifyFacts(ctx context.Context, tx pgx.Tx, report func(string)) error {
 	var last runKey
-	var of *brandsOfRuns // of the account whose runs are checked
 	for {
+		var of *brandsOfRuns // of the account whose runs are checked; read for each page, as Citus has no snapshot
 		rows, err := tx.Query(ctx, `
 SELECT DISTINCT account_id, run_id FROM visibility_facts WHERE (account_id, run_id) > ($1::uuid, $2::uuid) ORDER BY account_id, run_id LIMIT 500`,
 			last.account, last.run)

@@ -186,8 +186,8 @@ INSERT INTO job_turns (account_id, provider_code, turn)
 SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[])
 ON CONFLICT (account_id, provider_code) DO UPDATE SET turn = excluded.turn`
 
-// endTurns deletes turns. The provider comes first, because for a range of providers the planner
-// could read job_turns_next, which begins with the provider, instead of the primary key.
+// endTurns deletes turns. The provider comes first, because for a range of providers the planner could read
+// job_turns_next, which begins with the provider, instead of the primary key.
 var (
 	lockTurns = `
 SELECT FROM unnest($1::uuid[], $2::text[]) AS k (account_id, provider_code)` + lockedRowOf("job_turns", "provider_code", "account_id")

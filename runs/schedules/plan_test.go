@@ -60,13 +60,18 @@ FROM schedules s, generate_series(1, 3000) n`)
 		for _, task := range s.scheduler(t, traced).Tasks() {
 			seen.Taken()
 			must(t, task.Run(t.Context()))
+			explained := 0
 			for _, statement := range seen.Taken() {
 				if !strings.Contains(statement.SQL, "WHERE") { // a setting
 					continue
 				}
+				explained++
 				if cost := explains.Explain(t, statement.SQL, statement.Args...); cost.Rows > 20 {
 					t.Errorf("%s, analyzed %t: %d rows\n%s", task.Name, analyzed, cost.Rows, statement.SQL)
 				}
+			}
+			if explained == 0 && task.Name != "watch_schedule_servers" { // for clusters only
+				t.Errorf("no statement of %s was seen", task.Name)
 			}
 		}
 	}

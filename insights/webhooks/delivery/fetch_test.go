@@ -65,9 +65,11 @@ func TestSlowRounds(t *testing.T) {
 		time.Sleep(maxReadyAge + time.Millisecond)
 		return ctx
 	}})
-	f.poll()
-	f.d.attempts.Wait()
-	equal(t, 1, r.received(), "requests")
+	storetest.Eventually(t, "the event is received", func() bool {
+		f.poll()
+		f.d.attempts.Wait()
+		return r.received() == 1
+	})
 }
 
 // TestReadsBesideOldSnapshot: a read does not pass the deliveries that were written since the oldest snapshot of the

@@ -72,7 +72,7 @@ func ReplaceFile(name string, write func(io.Writer) error) error {
 	}
 	err = write(file)
 	if err == nil && replaced != nil {
-		err = file.Chmod(replaced.Mode().Perm())
+		err = setMode(file, replaced.Mode().Perm())
 	}
 	if err == nil {
 		err = file.Sync() // or a power failure could leave an empty file under the name
@@ -81,4 +81,14 @@ func ReplaceFile(name string, write func(io.Writer) error) error {
 		return errors.Join(err, os.Remove(partial))
 	}
 	return os.Rename(partial, name)
+}
+
+// setMode changes the permissions of a file if they differ. Some file systems have the same for all files, and allow no
+// change.
+func setMode(file *os.File, mode fs.FileMode) error {
+	info, err := file.Stat()
+	if err != nil || info.Mode().Perm() == mode {
+		return err
+	}
+	return file.Chmod(mode)
 }

@@ -52,12 +52,7 @@ func markFolder(dir string) (string, error) {
 	if err := private.MakeParents(dir); err != nil {
 		return "", fmt.Errorf("make the folder of the demonstration: %w", err)
 	}
-	// 0711, whatever the umask is: when root starts PostgreSQL, it runs as an account that must pass through.
-	err = os.Mkdir(dir, 0o711)
-	if err == nil {
-		err = os.Chmod(dir, 0o711)
-	}
-	if err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", fmt.Errorf("make the folder of the demonstration: %w", err)
 	}
 	info, err := os.Lstat(dir)
@@ -76,7 +71,7 @@ func markFolder(dir string) (string, error) {
 	}
 	defer root.Close()
 	if info, err := root.Lstat(marker); err == nil && info.Mode().IsRegular() {
-		return dir, nil
+		return dir, letPass(root)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -88,7 +83,16 @@ func markFolder(dir string) (string, error) {
 	if err := root.WriteFile(marker, []byte(markerText), 0o644); err != nil {
 		return "", fmt.Errorf("mark the folder of the demonstration: %w", err)
 	}
-	return dir, nil
+	return dir, letPass(root)
+}
+
+// letPass lets the account that root's PostgreSQL runs as pass through the folder, whatever the umask was.
+func letPass(root *os.Root) error {
+	info, err := root.Stat(".")
+	if err != nil || os.Geteuid() != 0 || info.Mode().Perm()&0o011 == 0o011 {
+		return err
+	}
+	return root.Chmod(".", info.Mode().Perm()|0o011)
 }
 
 // foreign returns the error of a folder that the demonstration did not make.
