@@ -81,15 +81,15 @@ func TestExportToASlowReader(t *testing.T) {
 INSERT INTO questions (id, text, language, country, topic, tags, status)
 SELECT 'q' || n, repeat('x', 1000), 'it', 'IT', '', '{}', 'active' FROM generate_series(1, $1::integer) n`, questions)
 	config := f.pool.Config()
-	config.ConnConfig.RuntimeParams["statement_timeout"] = "100ms"
-	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "100ms"
+	config.ConnConfig.RuntimeParams["statement_timeout"] = "2s"
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "2s"
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	must(t, err)
 	defer pool.Close()
 	var b bytes.Buffer
 	slow := func(p []byte) (int, error) {
 		if b.Len() == 0 {
-			f.exec(t, `SELECT pg_sleep(0.3)`)
+			f.exec(t, `SELECT pg_sleep(2.5)`)
 		}
 		return b.Write(p)
 	}

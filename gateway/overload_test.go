@@ -49,7 +49,7 @@ func (f *fixture) readBy(t *testing.T, conns int32, setting string, value time.D
 func TestSlowReceiversHoldNoReader(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.readBy(t, 2, "statement_timeout", 2*time.Second)
+	f.readBy(t, 2, "statement_timeout", time.Minute)
 	g := f.gateway(io.Discard)
 	run := "/v1/runs/" + f.run(t, g, f.keys["full"])
 	for _, address := range []string{"/v1/runs", run, "/v1/usage", run + "/results", "/v1/webhooks"} {

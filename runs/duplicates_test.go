@@ -86,8 +86,8 @@ func TestBatchWithADuplicate(t *testing.T) {
 		ends           bool // the duplicate rolls back when all others are written
 	}{
 		{"the duplicate rolls back", "&lock_timeout=0&statement_timeout=0", nil, true},
-		{"the duplicate never ends", "&lock_timeout=2s", nil, false},
-		{"the duplicate of an account with a quota never ends", "&lock_timeout=2s", new(int64(20)), false},
+		{"the duplicate never ends", "&lock_timeout=5s", nil, false},
+		{"the duplicate of an account with a quota never ends", "&lock_timeout=5s", new(int64(20)), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newSite(t)

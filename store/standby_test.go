@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,6 +53,17 @@ func openStandby(t *testing.T, primary *pgxpool.Pool, url string, timeout, maxLa
 	return s
 }
 
+// untilCurrent checks a standby until reads use it. No check changes Current from there on.
+func untilCurrent(t *testing.T, s *store.Standby) {
+	t.Helper()
+	watching, stop := context.WithCancel(t.Context())
+	var watched sync.WaitGroup
+	watched.Go(func() { s.Watch(watching) })
+	storetest.Eventually(t, "reads use the standby", func() bool { return s.Stats().Current })
+	stop()
+	watched.Wait()
+}
+
 func reading(sql string) func(context.Context, store.Querier) error {
 	return func(ctx context.Context, db store.Querier) error {
 		var text string
@@ -71,17 +83,11 @@ func positionOf(t *testing.T, primary *pgxpool.Pool) string {
 // testStandbyRead: a read is left to the primary if the standby has not replayed the position, or fails; an error that
 // is not the database's is the read's result.
 func testStandbyRead(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluster) {
-	s := openStandby(t, pool, standby.URL(), 30*time.Second, 4*time.Second)
-	if s.Stats().Current {
-		t.Error("a standby is used before it was checked")
-	}
-	go s.Watch(t.Context())
-
 	returns := func(err error) func(context.Context, store.Querier) error {
 		return func(context.Context, store.Querier) error { return err }
 	}
 	notFound := errors.New("not found")
-	now := positionOf(t, pool)
+	now, never := positionOf(t, pool), "00000001 7FFFFFFF/0"
 	for _, test := range []struct {
 		name     string
 		position string
@@ -97,9 +103,17 @@ func testStandbyRead(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluste
 		{"a connection that is lost", now, returns(fmt.Errorf("read: %w", io.ErrUnexpectedEOF)), false, nil, false},
 		{"no position", "", reading(`SELECT ''`), false, nil, true},
 		{"another timeline", "00000002 0/0", reading(`SELECT ''`), false, nil, false},
-		{"a position that is not replayed", "00000001 7FFFFFFF/0", reading(`SELECT ''`), false, nil, false},
+		{"a position that is not replayed", never, reading(`SELECT ''`), false, nil, false},
 	} {
-		storetest.Eventually(t, "reads use the standby before "+test.name, func() bool { return s.Stats().Current })
+		maxLag := time.Minute
+		if test.position == never {
+			maxLag = 2 * time.Second
+		}
+		s := openStandby(t, pool, standby.URL(), time.Minute, maxLag)
+		if s.Stats().Current {
+			t.Error("a standby is used before it was checked")
+		}
+		untilCurrent(t, s)
 		before := s.Stats()
 		done, err := s.Read(t.Context(), test.position, test.f)
 		after := s.Stats()
@@ -116,15 +130,7 @@ func testStandbyRead(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluste
 // other reads from the standby, or when it has replayed their position.
 func testStandbyWait(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluster) {
 	s := openStandby(t, pool, standby.URL(), time.Minute, 10*time.Minute)
-	watching, stop := context.WithCancel(t.Context())
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		s.Watch(watching)
-	}()
-	storetest.Eventually(t, "reads use the standby", func() bool { return s.Stats().Current })
-	stop() // no check changes Current from here on
-	<-watched
+	untilCurrent(t, s)
 
 	standby.Exec(t, "postgres", `SELECT pg_wal_replay_pause()`)
 	storetest.Eventually(t, "the standby has paused the replay", func() bool {

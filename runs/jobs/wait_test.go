@@ -92,8 +92,8 @@ func TestManyWait(t *testing.T) {
 
 // TestRevokedClaims: many waiting claims of a worker that is revoked do not delay another one.
 func TestRevokedClaims(t *testing.T) {
-	const failing = 100 // more than a poll each would wake in time
-	s := newSite(t).process(nil)
+	const failing = 100
+	s := newSite(t)
 	revoked := s.worker()
 	waiting := func(n int) {
 		t.Helper()
@@ -101,13 +101,14 @@ func TestRevokedClaims(t *testing.T) {
 	}
 	var of []<-chan claimed
 	for range failing {
-		of = append(of, s.goClaim(t.Context(), ClaimRequest{Worker: revoked, Wait: 10 * time.Second}))
+		of = append(of, s.goClaim(t.Context(), ClaimRequest{Worker: revoked, Wait: storetest.Patience}))
 	}
 	waiting(failing)
-	other := s.goClaim(t.Context(), ClaimRequest{Wait: 10 * time.Second})
+	other := s.goClaim(t.Context(), ClaimRequest{Wait: storetest.Patience})
 	waiting(failing + 1)
 	s.exec(`UPDATE workers SET revoked_at = now()`)
 	s.order(1)
+	must(t, s.d.poll(t.Context())) // once: it wakes one claim
 	equal(t, 1, len(s.jobsOf(other)), "jobs of the other claim")
 	for _, c := range of {
 		if got := <-c; !errors.Is(got.err, auth.ErrUnknownWorker) {
