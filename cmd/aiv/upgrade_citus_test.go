@@ -38,6 +38,10 @@ func TestUpgradeOfADistributedDatabase(t *testing.T) {
 			storetest.Exec(t, pool, sampleRows)
 			if n < separateOwnQuestions {
 				storetest.Exec(t, pool, sampleOwnQuestion)
+			} else {
+				storetest.Exec(t, pool, `
+INSERT INTO own_questions (account_id, id, text, language, country, topic, tags, status)
+  VALUES (md5('a')::uuid, 'q', '?', 'it', 'IT', 't', '{}', 'active')`)
 			}
 			if n >= firstFacts {
 				storetest.Exec(t, pool, `INSERT INTO visibility_backlog (account_id, run_id) SELECT account_id, id FROM measurement_runs`)
