@@ -223,8 +223,9 @@ func (f *fixture) fillResults(t testing.TB) store.ID {
 func (f *fixture) fillDeliveries(t testing.TB) (endpoint store.ID) {
 	t.Helper()
 	exec, account, endpoint := f.replica(t), f.accounts["golden"], store.NewID()
-	exec(`INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) VALUES ($1, $2, 10, 'https://fill.example', '', '{*}')`,
-		account, endpoint)
+	exec(`
+		INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events)
+		VALUES ($1, $2, 10, 'https://fill.example', '', '{*}')`, account, endpoint)
 	exec(`
 		INSERT INTO events (account_id, id, type, subject_id, data, created_at)
 		SELECT $1, md5('fill' || n)::uuid, CASE WHEN n % 500 = 0 THEN 'run.failed' ELSE 'run.completed' END, md5('fill' || n)::uuid, '{}',

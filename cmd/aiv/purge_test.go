@@ -79,8 +79,8 @@ WITH given AS (SELECT $1::uuid AS account_id, now() - make_interval(days => $2) 
 ), revision AS (
   INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT account_id, 1, now(), now() FROM given
 ), schedule AS (
-  INSERT INTO schedules (account_id, id, name, status, cadence, at_minute, time_zone, model_ids, question_ids, repetitions, measurement_type, locale,
-    country, language, min_change, next_at, credential_id, created_at, updated_at)
+  INSERT INTO schedules (account_id, id, name, status, cadence, at_minute, time_zone, model_ids, question_ids, repetitions,
+    measurement_type, locale, country, language, min_change, next_at, credential_id, created_at, updated_at)
   SELECT account_id, account_id, 'daily', 'active', 'daily', 0, 'UTC', model_ids, question_ids, 1, 'grounded', 'it-IT',
     'IT', 'it', 1000, now() + interval '1 day', credential_id, now(), now() FROM run WHERE status = 'queued'
 ), uncounted AS (

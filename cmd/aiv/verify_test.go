@@ -63,6 +63,11 @@ INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclud
 INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT id, 1, now(), now() FROM accounts;
 INSERT INTO visibility_backlog (account_id, run_id) SELECT account_id, id FROM measurement_runs;`
 
+// pendingDelivery are statements that write a delivery to an enabled endpoint.
+const pendingDelivery = `INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) SELECT id, id, 1, 'https://a', '', '{*}' FROM accounts;
+INSERT INTO events (account_id, id, type, subject_id, data) SELECT id, id, 'webhook.test', id, '{}' FROM accounts;
+INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT id, id, id FROM accounts`
+
 // consistent returns a database with consistentRows, whose answers are counted, after a statement.
 func consistent(t *testing.T, sql string) *pgxpool.Pool {
 	t.Helper()
@@ -109,12 +114,8 @@ func TestVerifyFindsEachBrokenInvariant(t *testing.T) {
 		`UPDATE account_months SET jobs_ordered = 5`:                                                                                     "account_months",
 		`UPDATE account_months SET jobs_completed = 2, jobs_failed = 2`:                                                                  "account_months",
 		`UPDATE account_months SET runs_purged = 1`:                                                                                      "account_months",
-		`INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) SELECT id, id, 1, 'https://a', '', '{*}' FROM accounts;
-		INSERT INTO events (account_id, id, type, subject_id, data) SELECT id, id, 'webhook.test', id, '{}' FROM accounts;
-		INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT id, id, id FROM accounts`: "webhook_queues_wake",
-		`INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events) SELECT id, id, 1, 'https://a', '', '{*}' FROM accounts;
-		INSERT INTO events (account_id, id, type, subject_id, data) SELECT id, id, 'webhook.test', id, '{}' FROM accounts;
-		INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT id, id, id FROM accounts;
+		pendingDelivery: "webhook_queues_wake",
+		pendingDelivery + `;
 		INSERT INTO webhook_queues (account_id, owner) SELECT id, id FROM accounts`: "webhook_queues_wake",
 		`INSERT INTO brands SELECT account_id, gen_random_uuid(), 2, kind, 'Ostrel', '{kovalt!}', domains, exclude, match_case, status FROM brands;
 		UPDATE brand_revisions SET revision = 2`: "brand_names",

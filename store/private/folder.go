@@ -92,14 +92,15 @@ func MakeParents(dir string) error {
 	if os.Geteuid() != 0 {
 		return os.MkdirAll(filepath.Dir(dir), 0o700)
 	}
-	return makeFolders(filepath.Dir(dir), 0o755)
+	return makeFolders(filepath.Dir(dir))
 }
 
-// makeFolders is os.MkdirAll without the umask.
-func makeFolders(dir string, mode os.FileMode) error {
+// makeFolders is os.MkdirAll with the mode 0755, without the umask.
+func makeFolders(dir string) error {
+	const mode = 0o755
 	err := os.Mkdir(dir, mode)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := makeFolders(filepath.Dir(dir), mode); err != nil {
+		if err := makeFolders(filepath.Dir(dir)); err != nil {
 			return err
 		}
 		err = os.Mkdir(dir, mode)
