@@ -10,8 +10,6 @@ import (
 	"aiv/catalog"
 	"aiv/store"
 	"aiv/store/storetest"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // everything returns lines of each kind, where references come before what they refer to.
@@ -72,36 +70,22 @@ func TestExportImport(t *testing.T) {
 	equal(t, "row counts and revision", state, from.state(t))
 }
 
-// TestExportToASlowReader: the timeouts of a session do not end an export whose reader is slow.
-func TestExportToASlowReader(t *testing.T) {
+// TestExportHasNoTimeouts: the timeouts of a session do not end an export whose reader is slow. A question is only read
+// where there are none.
+func TestExportHasNoTimeouts(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	const questions = 5000 // more than the buffers between the server and the reader hold
-	f.exec(t, `
-INSERT INTO questions (id, text, language, country, topic, tags, status)
-SELECT 'q' || n, repeat('x', 1000), 'it', 'IT', '', '{}', 'active' FROM generate_series(1, $1::integer) n`, questions)
-	config := f.pool.Config()
-	config.ConnConfig.RuntimeParams["statement_timeout"] = "2s"
-	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "2s"
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	must(t, err)
-	defer pool.Close()
+	pool := storetest.Plain(t)
+	storetest.Exec(t, pool, `
+INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ('q', 'Why?', 'it', 'IT', '', '{}', 'active')`,
+		`ALTER TABLE questions RENAME TO stored`, `
+CREATE VIEW questions AS SELECT * FROM stored WHERE current_setting('statement_timeout') = '0'
+  AND current_setting('idle_in_transaction_session_timeout') = '0'`)
 	var b bytes.Buffer
-	slow := func(p []byte) (int, error) {
-		if b.Len() == 0 {
-			f.exec(t, `SELECT pg_sleep(2.5)`)
-		}
-		return b.Write(p)
-	}
-	must(t, catalog.Export(t.Context(), pool, writer(slow)))
-	if got := strings.Count(b.String(), `"kind":"question"`); got != questions {
-		t.Errorf("exported %d questions, want %d", got, questions)
+	must(t, catalog.Export(t.Context(), pool, &b))
+	if got := strings.Count(b.String(), `"kind":"question"`); got != 1 {
+		t.Errorf("exported %d questions, want 1", got)
 	}
 }
-
-type writer func([]byte) (int, error)
-
-func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 // TestEachChange changes one member at a time: each change increases the revision, and a repeated import does not.
 func TestEachChange(t *testing.T) {

@@ -190,7 +190,7 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	reads := cmp.Or(f.reads, pool)
 	models := catalog.New(pool)
 	g := gateway.New(gateway.Config{
-		Limits: limits.New(limits.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 10_000,
+		Limits: limits.New(limits.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 10_000,
 			CatalogRevision: catalog.RevisionSQL}),
 		Runs: runs.New(runs.Config{Pool: pool, Reads: reads, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000,
 			Checks:  &checks.Registry{Checks: checks.Standard(), Catalog: models},
@@ -240,7 +240,7 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) {
 	}
 	pool := f.as(t, schema.Dispatch)
 	log := slog.New(slog.DiscardHandler)
-	const timeout = 10 * time.Second
+	const timeout = time.Minute
 	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: timeout, MaxWaiting: 1000, Log: log, Count: gateway.Count()})
 	at.dialWorkers = listen(t, worker.New(worker.Config{Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, timeout, 100),
 		NewID: store.NewID, Timeout: timeout, Log: log, Metrics: worker.NewMetrics()}))
@@ -267,7 +267,7 @@ func listen(t testing.TB, h http.Handler) (dial func(context.Context) (net.Conn,
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- httpserver.Serve(ctx, httpserver.New(h, slog.New(slog.DiscardHandler)), l, 10*time.Second)
+		ended <- httpserver.Serve(ctx, httpserver.New(h, slog.New(slog.DiscardHandler)), l, time.Minute)
 	}()
 	t.Cleanup(func() {
 		stop()

@@ -86,15 +86,15 @@ func TestBatchWithADuplicate(t *testing.T) {
 		ends           bool // the duplicate rolls back when all others are written
 	}{
 		{"the duplicate rolls back", "&lock_timeout=0&statement_timeout=0", nil, true},
-		{"the duplicate never ends", "&lock_timeout=5s", nil, false},
-		{"the duplicate of an account with a quota never ends", "&lock_timeout=5s", new(int64(20)), false},
+		{"the duplicate never ends", "&lock_timeout=1s", nil, false},
+		{"the duplicate of an account with a quota never ends", "&lock_timeout=1s", new(int64(20)), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newSite(t)
 			s.meter(test.quota, nil)
 			storetest.SetLockTimeout(t, s.pool, "5s") // on a cluster also that of a batch
 			claimed := s.claim(t, "5")
-			outcomes := s.inOneBatch(t, s.process(t, test.settings), s.numbered(20))
+			_, outcomes := s.inOneBatch(t, test.settings, s.numbered(20))
 			for i, o := range outcomes {
 				if i != 5 {
 					o.created(t, "request ", i)

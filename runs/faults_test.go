@@ -1,31 +1,29 @@
 package runs_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"aiv/runs"
 	"aiv/store"
 	"aiv/store/storetest"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// inOneBatch sends requests while the first one is in flight, so that the others share a batch.
-func (s *site) inOneBatch(t *testing.T, r *runs.Runs, requests []*runs.CreateRequest) []*outcome {
+// inOneBatch sends requests to a new process while its first batch, which is the first request, is held up before it
+// reaches the database. The others therefore share the next batch.
+func (s *site) inOneBatch(t *testing.T, settings string, requests []*runs.CreateRequest) (*runs.Runs, []*outcome) {
 	t.Helper()
-	release := s.hold(t, "")
-	outcomes := s.behind(t, "advisory", r, requests)
-	release()
-	return outcomes
-}
-
-// behind sends the first request and, when it waits for a lock of the given kind, the others.
-func (s *site) behind(t *testing.T, lock string, r *runs.Runs, requests []*runs.CreateRequest) (outcomes []*outcome) {
-	t.Helper()
+	first := &holdUp{held: make(chan struct{}), released: make(chan struct{})}
+	r := newRuns(runs.Config{Pool: storetest.WithTracer(t, s.open(t, settings), first)})
+	var outcomes []*outcome
 	var coming sync.WaitGroup
 	for i, q := range requests {
 		coming.Add(1)
@@ -36,11 +34,27 @@ func (s *site) behind(t *testing.T, lock string, r *runs.Runs, requests []*runs.
 		}
 		outcomes = append(outcomes, goCreate(t.Context(), r, q))
 		if i == 0 {
-			s.waiting(t, lock)
+			<-first.held
 		}
 	}
 	coming.Wait()
-	return outcomes
+	close(first.released)
+	return r, outcomes
+}
+
+// A holdUp is a tracer that holds up the first batch of statements of a pool.
+type holdUp struct {
+	storetest.Statements
+	once           atomic.Bool
+	held, released chan struct{}
+}
+
+func (h *holdUp) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	if h.once.CompareAndSwap(false, true) {
+		close(h.held)
+		<-h.released
+	}
+	return ctx
 }
 
 // TestOnlyTheCulpritFails: an error that one request causes does not fail the others of its batch.
@@ -51,7 +65,8 @@ func TestOnlyTheCulpritFails(t *testing.T) {
 	requests[14].Proposal.ModelIDs = nil
 	requests[21].Proposal.Country = "\x00"
 	codes := map[int]string{13: "23514", 14: "23514", 21: "22021"}
-	for i, o := range s.inOneBatch(t, s.process(t, ""), requests) {
+	_, outcomes := s.inOneBatch(t, "", requests)
+	for i, o := range outcomes {
 		code, culprit := codes[i]
 		if !culprit {
 			o.created(t, "request ", i)
@@ -110,16 +125,16 @@ func TestConnectionsKeepDying(t *testing.T) {
 // individually, because each would wait as long again.
 func TestLockOnATable(t *testing.T) {
 	s := newSite(t)
-	storetest.SetLockTimeout(t, s.pool, "2s")
-	r := s.process(t, "&lock_timeout=2s")
+	storetest.SetLockTimeout(t, s.pool, "200ms")
 	tx := begin(t, s.pool, `LOCK TABLE usage_records`)
-	for i, o := range s.behind(t, "relation", r, s.numbered(40)) {
+	r, outcomes := s.inOneBatch(t, "&lock_timeout=200ms", s.numbered(40))
+	for i, o := range outcomes {
 		if <-o.done; o.err == nil || !store.IsUnavailable(o.err) || errors.Is(o.err, runs.ErrKeyInUse) {
 			t.Errorf("request %d: got %v, %v, want a temporary error", i, o.result, o.err)
 		}
 	}
-	if s := r.Stats().Small; s.Failed >= 20 || s.Retried > 0 { // two, unless requests come while the second batch waits
-		t.Errorf("40 requests were given to the database one by one: %+v", s)
+	if s := r.Stats().Small; s.Failed != 2 || s.Retried > 0 {
+		t.Errorf("40 requests were not given to the database as two batches: %+v", s)
 	}
 	must(t, tx.Rollback(t.Context()))
 	s.wantRuns(t, 0)

@@ -87,9 +87,13 @@ func (s *site) count(t testing.TB, sql string, args ...any) (n int) {
 	return n
 }
 
-// open returns a pool that only the test uses.
+// open returns a pool that only the test uses. Without settings, its sessions wait for a lock for longer than a test
+// holds one on a slow machine.
 func (s *site) open(t testing.TB, settings string) *pgxpool.Pool {
 	t.Helper()
+	if settings == "" {
+		settings = "&lock_timeout=1min"
+	}
 	pool, err := store.OpenHot(t.Context(), s.url+settings, 6)
 	must(t, err)
 	t.Cleanup(pool.Close)

@@ -201,12 +201,12 @@ func TestQuotaAndDuplicates(t *testing.T) {
 	s := newSite(t)
 	const quota = 45
 	s.meter(new(int64(quota)), nil)
-	r := s.process(t, "")
 	requests := []*runs.CreateRequest{s.request("first", 1, 1, 1)}
 	for i := range 20 {
 		requests = append(requests, s.request(fmt.Sprint(i), 1, 1, 1), s.request(fmt.Sprint(i), 1, 1, 100))
 	}
-	for _, a := range s.inOneBatch(t, r, requests) {
+	_, outcomes := s.inOneBatch(t, "", requests)
+	for _, a := range outcomes {
 		<-a.done
 		if a.err != nil && !isQuota(a.err) && !errors.Is(a.err, runs.ErrKeyReused) {
 			t.Error(a.err)

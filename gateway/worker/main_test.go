@@ -72,7 +72,7 @@ func siteOf(t testing.TB, pool *pgxpool.Pool) *site {
 	s := &site{t: t, pool: pool, admin: &auth.Admin{Pool: pool, Actor: "test"}}
 	s.worker, s.token = s.newWorker()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s.jobs = jobs.New(jobs.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 1000, Log: log})
+	s.jobs = jobs.New(jobs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 1000, Log: log})
 	t.Cleanup(s.jobs.Stop)
 	s.server = httptest.NewUnstartedServer(nil)
 	s.server.Config = httpserver.New(s.handler(log, nil), log)
@@ -84,7 +84,7 @@ func siteOf(t testing.TB, pool *pgxpool.Pool) *site {
 func (s *site) handler(log *slog.Logger, requests *telemetry.RequestLog) *worker.Handler {
 	return worker.New(worker.Config{
 		Jobs: s.jobs, Workers: auth.NewWorkerLookup(s.pool, 20*time.Second, 1000), NewID: store.NewID,
-		Timeout: 20 * time.Second, Delay: guessDelay, Log: log, Requests: requests, Metrics: worker.NewMetrics(),
+		Timeout: time.Minute, Delay: guessDelay, Log: log, Requests: requests, Metrics: worker.NewMetrics(),
 	})
 }
 

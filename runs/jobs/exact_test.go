@@ -148,7 +148,7 @@ func (w *workers) outcomes(got []Job, r *rand.Rand) (settlements []Settlement) {
 // allows.
 func TestLimitHoldsOverTwoProcesses(t *testing.T) {
 	s := newSite(t)
-	other := s.on(s.dispatcher(Config{Pool: s.open(t, ""), Timeout: 20 * time.Second}))
+	other := s.on(s.dispatcher(Config{Pool: s.open(t, "")}))
 	for range 3 {
 		s.orderOf(s.account(), "m1 m2", 100, 1)
 	}

@@ -251,7 +251,7 @@ func TestPurgeWhileClaimed(t *testing.T) {
 	s := ownSite(t)
 	// The session that closes a circle is then the one that PostgreSQL ends.
 	s.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''20ms''', current_database()); END $$`)
-	s.d = s.dispatcher(Config{Pool: s.open(t, ""), Timeout: 20 * time.Second})
+	s.d = s.dispatcher(Config{Pool: s.open(t, "")})
 	account := s.account()
 	all := []store.ID{s.orderOf(account, "m1", 1, 1), s.orderOf(account, "m1", 1, 1)}
 	slices.SortFunc(all, store.ID.Compare)

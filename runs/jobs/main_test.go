@@ -85,9 +85,11 @@ func siteOf(t testing.TB, db *database) *site {
 	return s
 }
 
-// open returns a pool with settings such as "&lock_timeout=1s".
+// open returns a pool with settings such as "&lock_timeout=1s". Without any, its sessions wait for a lock for longer than
+// a test holds one on a slow machine.
 func (db *database) open(t testing.TB, settings string) *pgxpool.Pool {
 	t.Helper()
+	settings = cmp.Or(settings, "&lock_timeout=1min")
 	pool, err := store.OpenHot(t.Context(), db.url+settings, 8)
 	must(t, err)
 	t.Cleanup(pool.Close)
@@ -113,7 +115,7 @@ func (s *site) process(pool *pgxpool.Pool) *site {
 	if pool == nil {
 		pool = s.open(s.t, "")
 	}
-	d := s.dispatcher(Config{Pool: pool, Timeout: 20 * time.Second})
+	d := s.dispatcher(Config{Pool: pool})
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { task.NewRunner(slog.New(slog.DiscardHandler), d.Tasks()).Run(ctx) })

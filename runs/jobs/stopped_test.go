@@ -26,7 +26,7 @@ func TestStoppedProcess(t *testing.T) {
 	s.settle(Released, held[2])
 	both := []Settlement{settlement(held[0], Completed), settlement(held[1], Completed)} // one of each run
 	s.whileStopped("INSERT INTO job_results", func(pool *pgxpool.Pool) error {
-		d := s.dispatcher(Config{Pool: pool, Timeout: 20 * time.Second})
+		d := s.dispatcher(Config{Pool: pool})
 		return ignore(d.Settle(t.Context(), Reporter{}, both))
 	}, func() { s.claimInTime(rest) })
 	equal(t, "settled settled", s.report(Reporter{}, both...), "settled by another process")
@@ -38,14 +38,14 @@ func TestStoppedCancel(t *testing.T) {
 	a := s.account()
 	run := s.orderOf(a, "m1", 2, 1)
 	s.whileStopped("cancel_run", func(pool *pgxpool.Pool) error {
-		return ignore(runs.New(runs.Config{Pool: pool, Timeout: 20 * time.Second}).Cancel(t.Context(), a, run))
+		return ignore(runs.New(runs.Config{Pool: pool, Timeout: time.Minute}).Cancel(t.Context(), a, run))
 	}, func() { s.claimInTime(run) })
 }
 
 // TestStoppedClaim: a process that stops while it hands out jobs does not stop the claims of others.
 func TestStoppedClaim(t *testing.T) {
 	s := newSite(t)
-	patient := s.on(s.dispatcher(Config{Pool: s.open(t, "&lock_timeout=25s")}))
+	patient := s.on(s.dispatcher(Config{Pool: s.open(t, "")}))
 	s.order(1)
 	s.whileStopped("pg_advisory_xact_lock", func(pool *pgxpool.Pool) error {
 		return ignore(s.dispatcher(Config{Pool: pool}).Claim(t.Context(), request(ClaimRequest{})))

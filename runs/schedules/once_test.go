@@ -85,9 +85,6 @@ func TestEvaluationLocks(t *testing.T) {
 		t.Errorf("the due time of another schedule: %s", got)
 	}
 	must(t, pgx.BeginFunc(t.Context(), m.pool, func(tx pgx.Tx) error { // as a settlement of another run locks
-		if _, err := tx.Exec(t.Context(), `SET LOCAL lock_timeout = '2s'`); err != nil {
-			return err
-		}
 		if _, err := tx.Exec(t.Context(), `UPDATE measurement_runs SET jobs_counted = jobs_counted WHERE id = $1`, run); err != nil {
 			return err
 		}

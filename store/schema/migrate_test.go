@@ -102,12 +102,21 @@ func TestMigrationsRunOnce(t *testing.T) {
 	}
 }
 
-// TestMigrateAtOnce: one of several processes migrates, for longer than the timeouts of the pool's sessions; the others
-// wait for it.
+// TestMigrateAtOnce: one of several processes migrates; the others wait for it, for longer than the pool's sessions wait
+// for a lock.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
-	pool := open(t, storetest.Empty(t)+"&lock_timeout=2s&statement_timeout=2s")
-	source := files(`SELECT pg_sleep(2.5); CREATE TABLE one (i int);`, `CREATE INDEX x ON one (i);`)
+	pool := open(t, storetest.Empty(t)+"&lock_timeout=1ms")
+	const others = `SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database
+		WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted`
+	source := files(`
+DO $$ BEGIN
+  WHILE (`+others+`) < 3 LOOP
+    PERFORM pg_sleep(0.01);
+  END LOOP;
+  PERFORM pg_sleep(0.02);
+END $$;
+CREATE TABLE one (i int);`, `CREATE INDEX x ON one (i);`)
 	applied := make([]string, 4)
 	var wg sync.WaitGroup
 	for i := range applied {

@@ -3,8 +3,10 @@ package e2e
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -200,10 +202,11 @@ func (r *received) runs() []string {
 	return slices.Collect(maps.Keys(r.counts))
 }
 
-// freeAddress returns an address of the loopback interface that nothing listens on.
+// freeAddress returns a loopback address that nothing listens on. Nobody else takes its port meanwhile, because other
+// programs use 127.0.0.1.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.N(254), 1+rand.N(254), 1+rand.N(254)))
 	must(t, err)
 	defer l.Close()
 	return l.Addr().String()

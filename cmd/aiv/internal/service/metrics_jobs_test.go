@@ -70,7 +70,7 @@ func TestSlowBacklog(t *testing.T) {
 	storetest.Exec(t, pool, `INSERT INTO providers (code, name) VALUES ('p', 'P')`,
 		`INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
 		SELECT gen_random_uuid(), gen_random_uuid(), 1, 'p', now(), 3, 5 FROM generate_series(1, 2)`)
-	d := jobs.New(jobs.Config{Pool: pool, Timeout: 20 * time.Second, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler)})
+	d := jobs.New(jobs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(d.Stop)
 	page := func(ctx context.Context) string {
 		var e telemetry.Exposition
