@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"aiv/cmd/aiv/capability"
 )
 
 // A story is a golden file: what it shows, then requests and the responses they get.
@@ -161,7 +163,7 @@ func newNames() *names {
 // idNames are the names of ids by their prefixes: those of all capabilities, and of ids that are no UUIDs in tables.
 var idNames = func() map[string]string {
 	names := map[string]string{"req": "request", "q": "question"}
-	for _, c := range capabilities {
+	for _, c := range capability.All {
 		for name, prefix := range c.Prefixes {
 			names[prefix] = name
 		}

@@ -10,27 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"aiv/auth"
-	"aiv/catalog"
-	"aiv/idempotency"
-	"aiv/insights"
-	"aiv/insights/brands"
-	"aiv/insights/events"
-	"aiv/insights/visibility"
-	"aiv/insights/webhooks"
-	"aiv/limits"
-	"aiv/runs"
-	"aiv/runs/jobs"
-	"aiv/runs/schedules"
+	"aiv/cmd/aiv/capability"
 	"aiv/store"
 	"aiv/store/schema"
 	"aiv/store/storetest"
 )
-
-// capabilities are the list of package cmd/aiv/internal/capability, which this one must not import.
-var capabilities = []schema.Capability{schema.Base, auth.Capability, limits.Capability, idempotency.Capability,
-	catalog.Capability, runs.Capability, jobs.Capability, events.Capability,
-	insights.Capability, webhooks.Capability, brands.Capability, visibility.Capability, schedules.Capability}
 
 // asServe has the gateway use a role with exactly the rights of `aiv migrate -grant`. All golden files run with it.
 func (f *fixture) asServe(t *testing.T) *fixture {
@@ -43,7 +27,7 @@ func (f *fixture) asServe(t *testing.T) *fixture {
 func (f *fixture) as(t *testing.T, service schema.Service) *pgxpool.Pool {
 	t.Helper()
 	role, _ := storetest.NewRole(t, f.pool, "_"+string(service))
-	must(t, schema.Grant(t.Context(), f.pool, capabilities, service, role, "test"))
+	must(t, schema.Grant(t.Context(), f.pool, capability.All, service, role, "test"))
 	u, err := url.Parse(f.url)
 	must(t, err)
 	query := u.Query()
@@ -62,7 +46,7 @@ func TestLeastPrivilege(t *testing.T) {
 	var role string
 	must(t, f.serves.QueryRow(t.Context(), `SELECT current_user`).Scan(&role))
 	f.exec(t, `GRANT ALL ON ALL TABLES IN SCHEMA public TO `+pgx.Identifier{role}.Sanitize())
-	must(t, schema.Grant(t.Context(), f.pool, capabilities, schema.Serve, role, "test"))
+	must(t, schema.Grant(t.Context(), f.pool, capability.All, schema.Serve, role, "test"))
 
 	if status, err := schema.ReadStatus(t.Context(), f.serves); err != nil || status.Err() != nil {
 		t.Errorf("reading the migration status: %v, %v", err, status.Err())
@@ -96,7 +80,7 @@ func TestLeastPrivilege(t *testing.T) {
 		}
 	}
 	for role, fault := range map[string]string{"no_such_role": "no role", "aiv": "superuser", `x"; DROP TABLE plans; --`: "no role"} {
-		err := schema.Grant(t.Context(), f.pool, capabilities, schema.Serve, role, "test")
+		err := schema.Grant(t.Context(), f.pool, capability.All, schema.Serve, role, "test")
 		if err == nil || !strings.Contains(err.Error(), fault) {
 			t.Errorf("%s: got %v, want %s", role, err, fault)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
-	"aiv/cmd/aiv/internal/capability"
+	"aiv/cmd/aiv/capability"
 	"aiv/cmd/aiv/internal/cli"
 	"aiv/cmd/aiv/internal/deletion"
 	"aiv/store"

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"aiv/auth"
-	"aiv/cmd/aiv/internal/capability"
+	"aiv/cmd/aiv/capability"
 	"aiv/insights/events"
 	"aiv/store"
 	"aiv/store/schema"

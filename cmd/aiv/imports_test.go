@@ -14,9 +14,9 @@ import (
 // allowedImports lists, for each package of the project, the packages of the project that it may import. "x/..." is x
 // and the packages below it. The layers point down: cmd/aiv, gateway, the packages that serve it, store.
 var allowedImports = map[string][]string{
-	"aiv/cmd/aiv":     {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/...", "aiv/gateway", "aiv/insights/...", "aiv/runs/...", "aiv/store/..."},
+	"aiv/cmd/aiv":     {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/capability", "aiv/cmd/aiv/internal/...", "aiv/gateway", "aiv/insights/...", "aiv/runs/...", "aiv/store/..."},
 	"aiv/cmd/aiv/e2e": {},
-	"aiv/cmd/aiv/internal/capability": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/counting", "aiv/idempotency", "aiv/insights/...", "aiv/limits",
+	"aiv/cmd/aiv/capability": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/counting", "aiv/idempotency", "aiv/insights/...", "aiv/limits",
 		"aiv/runs/...", "aiv/store", "aiv/store/schema"},
 	"aiv/cmd/aiv/internal/cli": {},
 	"aiv/cmd/aiv/internal/counting": {"aiv/catalog", "aiv/insights/visibility", "aiv/runs/answers", "aiv/runs/jobs",
@@ -27,9 +27,9 @@ var allowedImports = map[string][]string{
 		"aiv/insights", "aiv/insights/brands", "aiv/insights/visibility", "aiv/insights/webhooks", "aiv/runs/...", "aiv/store", "aiv/store/private"},
 	"aiv/cmd/aiv/internal/engines":             {"aiv/cmd/aiv/internal/work", "aiv/gateway/worker", "aiv/insights/brands/match", "aiv/runs/answers"},
 	"aiv/cmd/aiv/internal/engines/enginestest": {},
-	"aiv/cmd/aiv/internal/service": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/counting", "aiv/cmd/aiv/internal/systemd", "aiv/gateway",
+	"aiv/cmd/aiv/internal/service": {"aiv/auth", "aiv/catalog", "aiv/checks", "aiv/cmd/aiv/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/counting", "aiv/cmd/aiv/internal/systemd", "aiv/gateway",
 		"aiv/gateway/httpserver", "aiv/gateway/telemetry", "aiv/gateway/worker", "aiv/idempotency", "aiv/insights/...", "aiv/limits", "aiv/runs/...", "aiv/store/..."},
-	"aiv/cmd/aiv/internal/status": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/internal/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/database", "aiv/cmd/aiv/internal/service",
+	"aiv/cmd/aiv/internal/status": {"aiv/auth", "aiv/catalog", "aiv/cmd/aiv/capability", "aiv/cmd/aiv/internal/cli", "aiv/cmd/aiv/internal/database", "aiv/cmd/aiv/internal/service",
 		"aiv/insights/brands", "aiv/insights/visibility", "aiv/insights/webhooks", "aiv/runs", "aiv/runs/jobs", "aiv/runs/schedules", "aiv/store", "aiv/store/schema"},
 	"aiv/cmd/aiv/internal/systemd": {},
 

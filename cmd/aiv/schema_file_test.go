@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"aiv/cmd/aiv/internal/capability"
+	"aiv/cmd/aiv/capability"
 	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"

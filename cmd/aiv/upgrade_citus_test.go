@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"aiv/cmd/aiv/internal/capability"
+	"aiv/cmd/aiv/capability"
 	"aiv/store/schema"
 	"aiv/store/storetest"
 

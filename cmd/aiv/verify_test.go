@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"aiv/cmd/aiv/internal/capability"
+	"aiv/cmd/aiv/capability"
 	"aiv/cmd/aiv/internal/counting"
 	"aiv/store"
 	"aiv/store/storetest"

@@ -10,18 +10,12 @@ import (
 	"time"
 
 	"aiv/auth"
-	"aiv/catalog"
-	"aiv/idempotency"
 	"aiv/insights"
-	"aiv/insights/brands"
-	"aiv/insights/events"
-	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/runs/jobs"
 	"aiv/runs/schedules"
 	"aiv/store"
-	"aiv/store/schema"
 	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
@@ -253,13 +247,6 @@ SELECT account_id, id, at, at, 1, x.status, CASE x.status WHEN 'skipped' THEN 'o
 FROM schedules, generate_series($1::integer, $2) n, LATERAL (
   SELECT date_trunc('hour', now()) - n * $3::interval AS at, CASE WHEN n % $4 = 0 THEN 'skipped' ELSE 'created' END AS status) x`,
 		first, last, unit, every)
-}
-
-// capabilities are of all packages whose tables schedules change.
-var capabilities = []schema.Capability{
-	schema.Base, auth.Capability, idempotency.Capability, catalog.Capability, runs.Capability, jobs.Capability,
-	events.Capability, brands.Capability, visibility.Capability, insights.Capability, schedules.Capability,
-	webhooks.Capability,
 }
 
 // verify checks the invariants of the package and those of runs.

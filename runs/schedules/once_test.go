@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"aiv/cmd/aiv/capability"
 	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/runs"
@@ -104,7 +105,7 @@ func TestDeletedRuns(t *testing.T) {
 	m.drop(t)
 	must(t, m.process.Evaluate(t.Context()))
 	m.advance(-2 * time.Hour) // a purge refuses a clock that is ahead
-	purger := &runs.Purger{Pool: m.pool, Actor: "test", Tables: schema.Tables(capabilities)}
+	purger := &runs.Purger{Pool: m.pool, Actor: "test", Tables: schema.Tables(capability.All)}
 	must(t, ignore(purger.FinishedBefore(t.Context(), time.Now().Add(time.Minute), -time.Hour)))
 	equal(t, nil, m.get(t, m.schedule.ID).LastRunID, "the last run after a purge")
 	for _, o := range m.occurrences(t, m.schedule.ID) {

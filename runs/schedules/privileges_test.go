@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"aiv/cmd/aiv/capability"
 	"aiv/runs/schedules"
 	"aiv/store/schema"
 	"aiv/store/storetest"
@@ -20,7 +21,7 @@ func TestRolesMayCarryOutSchedules(t *testing.T) {
 	owner := m.pool
 	as := func(service schema.Service) *pgxpool.Pool {
 		name, role := storetest.NewRole(t, owner, "_"+string(service))
-		must(t, schema.Grant(t.Context(), owner, capabilities, service, name, "test"))
+		must(t, schema.Grant(t.Context(), owner, capability.All, service, name, "test"))
 		storetest.Exec(t, owner, "GRANT USAGE ON SCHEMA clock TO "+role, "GRANT SELECT ON clock.ahead TO "+role)
 		config := owner.Config()
 		config.ConnConfig.RuntimeParams["role"] = name

@@ -11,12 +11,11 @@ import (
 
 // A Capability lists what one package owns: its tables, with all that the commands of operators must know of them, its
 // invariants, ids, scopes and types of events. A package that owns tables exports its Capability, and package
-// cmd/aiv/internal/capability lists them. Their order is that of the layers, so that a package stands after those that
+// cmd/aiv/capability lists them. Their order is that of the layers, so that a package stands after the packages that
 // it imports.
 //
 // A new table is a migration and an entry here; `go test ./cmd/aiv -run SchemaFile -update` writes it to
-// store/schema.sql. A new package is also a line in the import table, cmd/aiv/imports_test.go, and in the list of
-// gateway/least_privilege_test.go, because the gateway's tests cannot import the one of cmd/aiv.
+// store/schema.sql. A new package is also a line in the import table, cmd/aiv/imports_test.go.
 type Capability struct {
 	Name       string
 	Tables     []Table

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// capabilities are some tables of the program, whose list is in a package that this one must not import.
+// capabilities are some tables of the program, with privileges that tests expect.
 var capabilities = []schema.Capability{schema.Base, {
 	Tables: []schema.Table{
 		{Name: "plans", Serve: schema.Privileges{schema.Select}},

@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"aiv/cmd/aiv/internal/capability"
+	"aiv/cmd/aiv/capability"
 	"aiv/gateway"
 	"aiv/store"
 	"aiv/store/storetest"

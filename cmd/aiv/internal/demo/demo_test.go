@@ -11,7 +11,7 @@ import (
 
 	"aiv/auth"
 	"aiv/catalog"
-	"aiv/cmd/aiv/internal/capability"
+	"aiv/cmd/aiv/capability"
 	"aiv/insights"
 	"aiv/insights/brands"
 	"aiv/insights/visibility"

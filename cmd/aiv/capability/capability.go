@@ -1,6 +1,6 @@
 // Package capability lists what each package owns: tables, invariants, scopes, types of events and prefixes of ids.
 // Commands pass the list to what works with all tables: privileges, the distribution over a cluster, erasures, purges
-// and aiv verify.
+// and aiv verify. So do the tests of other packages that work with all tables: the package is not internal for them.
 //
 // A new table is a migration and a line in the Capability of its package; a new package with tables is also a line
 // here.
