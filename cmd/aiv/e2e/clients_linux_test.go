@@ -25,10 +25,12 @@ type connections struct {
 	conns []net.Conn
 }
 
-func (c *connections) open(t *testing.T, n int, first string) {
+// open opens n connections from a loopback address, and sends the first bytes on each.
+func (c *connections) open(t *testing.T, from string, n int, first string) {
 	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	for range n {
-		conn, err := net.Dial("tcp", c.p.host())
+		conn, err := dialer.DialContext(t.Context(), "tcp", c.p.host())
 		must(t, err)
 		c.conns = append(c.conns, conn)
 		_, err = io.WriteString(conn, first)
@@ -67,11 +69,13 @@ func TestFaultSlowClients(t *testing.T) {
 	c := &connections{p: p}
 	defer c.close()
 	began := time.Now()
-	c.open(t, slow/2, "GET "+gateway.Base+"?path=/v1/me HTTP/1.1\r\nHost: a\r\nX-Slow: ")
-	c.open(t, slow-slow/2, post[:strings.Index(post, "\r\n\r\n")+4]+"{")
+	c.open(t, "127.0.0.1", slow/2, "GET "+gateway.Base+"?path=/v1/me HTTP/1.1\r\nHost: a\r\nX-Slow: ")
+	c.open(t, "127.0.0.1", slow-slow/2, post[:strings.Index(post, "\r\n\r\n")+4]+"{")
 	silent := &connections{p: p}
 	defer silent.close()
-	silent.open(t, idle, "")
+	for _, from := range []string{"127.0.0.2", "127.0.0.3"} { // an address may open half of all connections
+		silent.open(t, from, idle/2, "")
+	}
 
 	open, slowest := 0, time.Duration(0)
 	for round := range rounds {

@@ -49,7 +49,7 @@ func TestFewDescriptors(t *testing.T) {
 	args := append([]string{"-c", `ulimit -n 128 && exec "$0" "$@"`, binary}, onFreePorts("serve")...)
 	p := start(t, url, exec.Command("sh", args...))
 	silent := &connections{p: p}
-	silent.open(t, 140, "")
+	silent.open(t, "127.0.0.1", 140, "")
 	other := &http.Client{Timeout: patience, Transport: &http.Transport{
 		DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext,
 	}}
