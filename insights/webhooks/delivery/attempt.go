@@ -33,14 +33,14 @@ type result struct {
 
 // A sender makes attempts.
 type sender struct {
-	transport *http.Transport
-	timeout   time.Duration
+	transport      *http.Transport
+	timeout, drain time.Duration
 }
 
 // newSender returns a sender that connects with a restrictedDialer and keeps idle connections. It uses no proxy, stores
 // no cookies and follows no redirects.
 func newSender(dialer *restrictedDialer, idle int) *sender {
-	return &sender{timeout: attemptTimeout, transport: &http.Transport{
+	return &sender{timeout: attemptTimeout, drain: drainTimeout, transport: &http.Transport{
 		DialContext:            counting(dialer.DialContext),
 		DialTLSContext:         counting(dialer.DialTLSContext),
 		DisableCompression:     true,
@@ -66,7 +66,7 @@ func (s *sender) send(ctx context.Context, url string, header http.Header, body 
 		return result{err: classify(ctx, err)}
 	}
 	defer response.Body.Close()
-	if !timer.Reset(drainTimeout) { // the response came too late
+	if !timer.Reset(s.drain) { // the response came too late
 		return result{err: webhooks.ErrorTimeout}
 	}
 	if response.StatusCode < 100 { // the transport accepts it, HTTP and the schema do not

@@ -25,7 +25,14 @@ import (
 
 // localSender returns a sender that may connect to loopback.
 func localSender() *sender {
-	return newSender(&restrictedDialer{resolver: net.DefaultResolver, timeout: waitTimeout, allowPrivate: true}, 8)
+	s := newSender(&restrictedDialer{resolver: net.DefaultResolver, timeout: waitTimeout, allowPrivate: true}, 8)
+	s.wait()
+	return s
+}
+
+// wait makes the sender wait for as long as tests do.
+func (s *sender) wait() {
+	s.timeout, s.drain, s.transport.IdleConnTimeout = waitTimeout, waitTimeout, waitTimeout
 }
 
 // waitTimeout is how long a test waits for a condition.
@@ -94,8 +101,11 @@ func TestEachResponseHasAResult(t *testing.T) {
 		{"slow body", serve(t, slowBody), result{status: 200}},
 	} {
 		s := localSender()
-		if test.name == "hanging" {
+		switch test.name {
+		case "hanging":
 			s.timeout = 50 * time.Millisecond
+		case "slow body":
+			s.drain = drainTimeout
 		}
 		if got := s.send(t.Context(), test.url, http.Header{}, nil); got != test.want {
 			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)

@@ -54,7 +54,8 @@ type Dispatcher struct {
 	sender *sender
 	outage *store.Outage
 
-	renewEvery time.Duration // shorter in tests
+	// Tests have others.
+	leaseTime, renewEvery, finalCommit time.Duration
 
 	nextRound chan struct{} // filled when an endpoint needs deliveries that may be due
 	commit    chan struct{} // filled when there are outcomes
@@ -77,9 +78,9 @@ func New(cfg Config) *Dispatcher {
 	dialer := &restrictedDialer{allowPrivate: cfg.AllowPrivate, deny: cfg.Deny, resolver: net.DefaultResolver, timeout: attemptTimeout}
 	return &Dispatcher{
 		cfg: cfg, id: store.NewID(), sender: newSender(dialer, cfg.InFlight/2),
-		outage:     store.NewOutage(cfg.Pool, cfg.Log, "webhooks of their accounts are not delivered"),
-		renewEvery: renewEvery,
-		nextRound:  make(chan struct{}, 1), commit: make(chan struct{}, 1),
+		outage:    store.NewOutage(cfg.Pool, cfg.Log, "webhooks of their accounts are not delivered"),
+		leaseTime: leaseTime, renewEvery: renewEvery, finalCommit: finalCommit,
+		nextRound: make(chan struct{}, 1), commit: make(chan struct{}, 1),
 		turns: turns{limits: newLimits(cfg.InFlight)}, accounts: make(map[store.ID]*account),
 		stats: newStats(),
 	}
@@ -105,7 +106,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	d.attempts.Wait()
 	stop()
 	commits.Wait()
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalCommit)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.finalCommit)
 	defer cancel()
 	d.shutdown(end)
 	d.sender.transport.CloseIdleConnections()

@@ -61,6 +61,7 @@ func TestReadOfEventsFails(t *testing.T) {
 func TestSlowRounds(t *testing.T) {
 	f, c, r := newPair(t, 204)
 	c.record(1)
+	f.d.turns.limits.readyAge = maxReadyAge
 	f.hook(&hook{sql: readEvents, start: func(ctx context.Context) context.Context {
 		time.Sleep(maxReadyAge + time.Millisecond)
 		return ctx

@@ -28,7 +28,7 @@ func (d *Dispatcher) claim(ctx context.Context) error {
 		return nil
 	}
 	began := time.Now()
-	claimed, err := d.updateQueues(ctx, claimAccounts, candidates, d.id, leaseTime.Seconds())
+	claimed, err := d.updateQueues(ctx, claimAccounts, candidates, d.id, d.leaseTime.Seconds())
 	if err != nil {
 		return err
 	}
@@ -36,10 +36,10 @@ func (d *Dispatcher) claim(ctx context.Context) error {
 	defer d.mu.Unlock()
 	for _, id := range claimed {
 		if a := d.accounts[id]; a != nil { // its lease had ended
-			a.leaseEnd = began.Add(leaseTime)
+			a.leaseEnd = began.Add(d.leaseTime)
 			continue
 		}
-		d.accounts[id] = &account{id: id, claimedAt: began, leaseEnd: began.Add(leaseTime)}
+		d.accounts[id] = &account{id: id, claimedAt: began, leaseEnd: began.Add(d.leaseTime)}
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (d *Dispatcher) renew(ctx context.Context) error {
 		return nil
 	}
 	began := time.Now()
-	kept, err := d.updateQueues(ctx, renewAccounts, owned, d.id, leaseTime.Seconds())
+	kept, err := d.updateQueues(ctx, renewAccounts, owned, d.id, d.leaseTime.Seconds())
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (d *Dispatcher) renew(ctx context.Context) error {
 	defer d.mu.Unlock()
 	for _, id := range kept {
 		if a := d.accounts[id]; a != nil {
-			a.leaseEnd = began.Add(leaseTime)
+			a.leaseEnd = began.Add(d.leaseTime)
 		}
 	}
 	return nil

@@ -34,6 +34,7 @@ func TestProcessThatEnded(t *testing.T) {
 func TestNoAttemptNearTheEndOfALease(t *testing.T) {
 	f, c, r := newPair(t, 204)
 	c.record(1)
+	f.d.turns.limits.readyAge = maxReadyAge
 	must(t, f.d.claim(t.Context()))
 	f.d.accounts[c.account].leaseEnd = time.Now().Add(attemptTimeout + drainTimeout)
 	f.round()
@@ -54,6 +55,7 @@ func TestLeasesAreRenewed(t *testing.T) {
 	renew := f.d.Tasks()[0]
 	equal(t, "renew_webhook_leases", renew.Name)
 	equal(t, 10*time.Second, renew.Every)
+	f.d.leaseTime = leaseTime
 	before := time.Now()
 	must(t, renew.Run(t.Context()))
 	f.rows(1, `webhook_queues WHERE wake_at BETWEEN $1::timestamptz + interval '30 s' AND now() + interval '1 minute'`, before)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -50,8 +51,15 @@ func newFixture(t testing.TB) *fixture {
 	return f
 }
 
+// dispatcher returns a Dispatcher that does not depend on the speed of the machine: nothing that a test needs ends in
+// the meantime.
 func (f *fixture) dispatcher() *Dispatcher {
-	return New(Config{Pool: f.Pool, Master: f.master, AllowPrivate: true, InFlight: 1024})
+	d := New(Config{Pool: f.Pool, Master: f.master, AllowPrivate: true, InFlight: 1024})
+	d.leaseTime, d.finalCommit, d.turns.limits.readyAge = time.Hour, waitTimeout, time.Hour
+	dialer := &restrictedDialer{allowPrivate: true, resolver: net.DefaultResolver, timeout: waitTimeout}
+	d.sender = newSender(dialer, 1024)
+	d.sender.wait()
+	return d
 }
 
 // newPair returns a fixture with a customer whose endpoint responds with a status.

@@ -22,8 +22,8 @@ func (d *Dispatcher) Tasks() []task.Task {
 		return d.outage.Retry(ctx, func() error { return d.renew(ctx) })
 	}
 	return []task.Task{
-		{Name: "renew_webhook_leases", Every: d.renewEvery, Prompt: true, Timeout: leaseTime, Run: renew},
-		{Name: "check_webhook_servers", Every: time.Second, Prompt: true, Timeout: leaseTime, Run: d.checkServers},
+		{Name: "renew_webhook_leases", Every: d.renewEvery, Prompt: true, Timeout: d.leaseTime, Run: renew},
+		{Name: "check_webhook_servers", Every: time.Second, Prompt: true, Timeout: d.leaseTime, Run: d.checkServers},
 	}
 }
 

@@ -22,10 +22,11 @@ type limits struct {
 	perEndpoint int
 	accounts    int // that this process owns
 	bytes       int // of event data in memory
+	readyAge    time.Duration
 }
 
 func newLimits(inFlight int) limits {
-	return limits{inFlight: inFlight, perAccount: 16, perEndpoint: 4, accounts: 1024, bytes: 48 << 20}
+	return limits{inFlight: inFlight, perAccount: 16, perEndpoint: 4, accounts: 1024, bytes: 48 << 20, readyAge: maxReadyAge}
 }
 
 // maxReadyAge is how long a delivery may be ready. Older ones are read again, so that a changed or deleted endpoint, or
@@ -127,10 +128,10 @@ func (t *turns) unload(d *delivery) {
 	t.bytes -= len(d.body)
 }
 
-// dropStale drops the ready deliveries if the first is older than maxReadyAge. The endpoint does not keep up with the
+// dropStale drops the ready deliveries if the first is older than limits.readyAge. The endpoint does not keep up with the
 // groups that are read, so the next group is small.
 func (t *turns) dropStale(e *endpoint, now time.Time) {
-	if len(e.ready) > 0 && now.Sub(e.ready[0].readySince) > maxReadyAge {
+	if len(e.ready) > 0 && now.Sub(e.ready[0].readySince) > t.limits.readyAge {
 		t.dropReady(e)
 		e.fetch.size = minFetch
 	}

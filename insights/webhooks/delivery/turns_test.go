@@ -14,14 +14,16 @@ import (
 func newTurns(inFlight int, texts ...string) (*turns, []*account) {
 	var accounts []*account
 	for _, text := range texts {
-		a := &account{id: store.NewID(), leaseEnd: time.Now().Add(leaseTime)}
+		a := &account{id: store.NewID(), leaseEnd: time.Now().Add(time.Hour)}
 		for _, health := range text {
 			e := &endpoint{account: a, loaded: make(map[store.ID]bool), unhealthy: health == 'f'}
 			a.endpoints = append(a.endpoints, e)
 		}
 		accounts = append(accounts, a)
 	}
-	return &turns{limits: newLimits(inFlight)}, accounts
+	limits := newLimits(inFlight)
+	limits.readyAge = time.Hour
+	return &turns{limits: limits}, accounts
 }
 
 // ready adds ready deliveries to each endpoint of accounts.
@@ -114,7 +116,7 @@ func TestMemoryOfHangingEndpoint(t *testing.T) {
 	c.record(10)
 	f.poll()
 	for _, ready := range f.d.accounts[c.account].endpoints[0].ready {
-		ready.readySince = time.Now().Add(-2 * maxReadyAge)
+		ready.readySince = time.Now().Add(-2 * f.d.turns.limits.readyAge)
 	}
 	f.poll()
 	equal(t, 1, f.d.accounts[c.account].loaded, "deliveries in memory")
