@@ -66,16 +66,18 @@ func dropped(log *LogWriter) (n int) {
 // TestLogIsComplete: every line is written, whole and in order.
 func TestLogIsComplete(t *testing.T) {
 	t.Parallel()
-	var out refusesEmpty
-	var want strings.Builder
-	log := NewLogWriter(&out)
-	for i := range 5000 {
-		fmt.Fprintf(io.MultiWriter(log, &want), "%d\n", i)
-	}
-	log.Close()
-	if out.String() != want.String() || dropped(log) != 0 {
-		t.Errorf("%d bytes are written, want %d; %d lines are dropped", out.Len(), want.Len(), dropped(log))
-	}
+	synctest.Test(t, func(t *testing.T) { // Close waits for a second only
+		var out refusesEmpty
+		var want strings.Builder
+		log := NewLogWriter(&out)
+		for i := range 5000 {
+			fmt.Fprintf(io.MultiWriter(log, &want), "%d\n", i)
+		}
+		log.Close()
+		if out.String() != want.String() || dropped(log) != 0 {
+			t.Errorf("%d bytes are written, want %d; %d lines are dropped", out.Len(), want.Len(), dropped(log))
+		}
+	})
 }
 
 type refusesEmpty struct{ bytes.Buffer }
@@ -127,18 +129,20 @@ func TestLogTo(t *testing.T) {
 		{slog.LevelWarn, nil, false, 0, 0},
 		{slog.LevelWarn, failed, true, 0, 1},
 	} {
-		var own, log bytes.Buffer
-		w := NewLogWriter(&own)
-		var requests *RequestLog
-		if test.withOwn {
-			requests = NewRequestLog(w)
-		}
-		r := Request{ID: "req_1", Route: "none", Method: "GET", Err: test.err}
-		r.LogTo(requests, slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: test.level})))
-		w.Close()
-		if strings.Count(own.String(), "\n") != test.own || strings.Count(log.String(), "\n") != test.log {
-			t.Errorf("%+v: the own log has %q, slog %q", test, own.String(), log.String())
-		}
+		synctest.Test(t, func(t *testing.T) { // Close waits for a second only
+			var own, log bytes.Buffer
+			w := NewLogWriter(&own)
+			var requests *RequestLog
+			if test.withOwn {
+				requests = NewRequestLog(w)
+			}
+			r := Request{ID: "req_1", Route: "none", Method: "GET", Err: test.err}
+			r.LogTo(requests, slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: test.level})))
+			w.Close()
+			if strings.Count(own.String(), "\n") != test.own || strings.Count(log.String(), "\n") != test.log {
+				t.Errorf("%+v: the own log has %q, slog %q", test, own.String(), log.String())
+			}
+		})
 	}
 }
 
