@@ -175,13 +175,20 @@ func testStandbyWait(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluste
 // testPromotedStandby: after a standby was promoted, reads use another one that the URL names.
 func testPromotedStandby(t *testing.T, pool *pgxpool.Pool, promoted, other *storetest.Cluster) {
 	url := storetest.ClusterURL("&target_session_attrs=standby", promoted, other)
-	s := openStandby(t, pool, url, 5*time.Second, 4*time.Second)
+	s := openStandby(t, pool, url, time.Minute, time.Minute)
 	go s.Watch(t.Context())
-	current := func() bool { return s.Stats().Current }
-	storetest.Eventually(t, "reads use the first standby", current)
+	reads := func(from *storetest.Cluster) func() bool {
+		return func() bool {
+			var data string
+			done, err := s.Read(t.Context(), positionOf(t, pool), func(ctx context.Context, db store.Querier) error {
+				return db.QueryRow(ctx, `SELECT current_setting('data_directory')`).Scan(&data)
+			})
+			return done && err == nil && data == from.Data()
+		}
+	}
+	storetest.Eventually(t, "reads use the first standby", reads(promoted))
 	promoted.Exec(t, "postgres", `SELECT pg_promote()`)
-	storetest.Eventually(t, "reads use no standby", func() bool { return !current() })
-	storetest.Eventually(t, "reads use the other standby", current)
+	storetest.Eventually(t, "reads use the other standby", reads(other))
 }
 
 // TestStandbyOfCitus: a database that is distributed cannot be read from a standby, and any other can.

@@ -98,9 +98,9 @@ func number(text string) int {
 	return n
 }
 
-// output returns what a command prints, or an empty text if it fails or takes longer than 5 s.
+// output returns what a command prints, or an empty text if it fails or takes longer than 30 s.
 func output(name string, args ...string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	text, err := exec.CommandContext(ctx, name, args...).Output()
 	if err != nil {
