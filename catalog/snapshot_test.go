@@ -344,7 +344,7 @@ func TestAtDuringOlderLoad(t *testing.T) {
 	}
 	f := open(4)
 	f.load(t, acme, model("m"))
-	c := catalog.New(open(1).pool) // one connection; the first load prepares its statements
+	c := catalog.NewPatient(open(1).pool) // one connection; the first load prepares its statements
 	f.now(t, c)
 	f.load(t, model("m2"))
 
