@@ -18,7 +18,7 @@ import (
 // trusting returns an Executor of chat for a server that has the certificate of another, and its transport.
 func trusting(t *testing.T, addr string, s *httptest.Server) (*Executor, *http.Transport) {
 	t.Helper()
-	x := newTest(t, "chat", "https://"+addr, func(c *Config) { c.Timeout = time.Minute })
+	x := newTest(t, "chat", "https://"+addr, func(c *Config) { c.Timeout = 5 * time.Minute })
 	transport := x.transport.(*http.Transport)
 	transport.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	return x, transport

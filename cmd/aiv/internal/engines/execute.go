@@ -30,11 +30,13 @@ type Executor struct {
 	transport http.RoundTripper
 	pause     time.Duration // before a request is repeated
 	rejected  memory
+
+	linkTime, linksTime time.Duration // longer in tests
 }
 
 // New returns an Executor.
 func New(cfg Config) *Executor {
-	x := &Executor{cfg: cfg, engine: find(cfg.Engine), transport: newTransport(cfg.Parallel), pause: time.Second}
+	x := &Executor{cfg: cfg, engine: find(cfg.Engine), transport: newTransport(cfg.Parallel), pause: time.Second, linkTime: linkTime, linksTime: linksTime}
 	x.base = strings.TrimSuffix(cfg.URL, "/")
 	if x.base == "" {
 		x.base = x.engine.base

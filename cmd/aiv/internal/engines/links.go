@@ -22,7 +22,7 @@ const (
 	linkPath   = "/grounding-api-redirect/"
 
 	linksAtATime = 4
-	linkTime     = 5 * time.Second
+	linkTime     = 5 * time.Second  // for each
 	linksTime    = 20 * time.Second // for an answer
 )
 
@@ -57,7 +57,7 @@ func (x *Executor) isLink(address string) bool {
 
 // resolve requests each link once, without the key, and returns where those that redirect lead.
 func (x *Executor) resolve(ctx context.Context, citations []citation) map[string]string {
-	ctx, cancel := context.WithTimeout(ctx, linksTime)
+	ctx, cancel := context.WithTimeout(ctx, x.linksTime)
 	defer cancel()
 	var mu sync.Mutex
 	targets := make(map[string]string)
@@ -86,7 +86,7 @@ func (x *Executor) resolve(ctx context.Context, citations []citation) map[string
 
 // target returns where a link leads, or "". Nothing is requested there.
 func (x *Executor) target(ctx context.Context, link string) string {
-	ctx, cancel := context.WithTimeout(ctx, linkTime)
+	ctx, cancel := context.WithTimeout(ctx, x.linkTime)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, link, nil)
 	if err != nil {

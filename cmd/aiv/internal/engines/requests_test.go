@@ -43,7 +43,7 @@ func newTest(t testing.TB, engine, url string, change ...func(*Config)) *Executo
 		c(&cfg)
 	}
 	x := New(cfg)
-	x.pause = 0
+	x.pause, x.linkTime, x.linksTime = 0, time.Minute, time.Minute
 	t.Cleanup(x.transport.(*http.Transport).CloseIdleConnections)
 	return x
 }

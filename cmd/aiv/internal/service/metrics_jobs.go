@@ -87,8 +87,8 @@ func writeRecounts(pool *pgxpool.Pool, c *visibility.Counter) func(context.Conte
 	}
 }
 
-// databaseTimeout bounds each read of the database for a page of metrics.
-const databaseTimeout = 2 * time.Second
+// databaseTimeout bounds each read of the database for a page of metrics. It is longer in tests.
+var databaseTimeout = 2 * time.Second
 
 // writeBacklogs writes how many jobs this process has handed out. If the database answers, it also writes what waits
 // there, for all processes together. A count that takes too long does not mean that the database is down: it is left

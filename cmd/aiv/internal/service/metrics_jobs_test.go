@@ -15,7 +15,10 @@ import (
 	"aiv/store/storetest"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) {
+	databaseTimeout = storetest.Patience
+	storetest.Main(m)
+}
 
 func must(t *testing.T, err error) {
 	t.Helper()

@@ -64,14 +64,10 @@ func TestWatchdogByAUnixSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	status := make(chan int, 10)
 	var served atomic.Int64
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case code := <-status:
-			served.Add(1)
-			w.WriteHeader(code)
-		case <-r.Context().Done():
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if served.Add(1) == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})}
 	go server.Serve(admin)
@@ -89,15 +85,13 @@ func TestWatchdogByAUnixSocket(t *testing.T) {
 		n := &Notifier{socket: dir + "/notify", watchdog: 400 * time.Millisecond}
 		n.Watch(ctx, admin.Addr(), slog.New(slog.DiscardHandler))
 	}()
-	status <- http.StatusServiceUnavailable
-	status <- http.StatusOK
 	got := make([]byte, 100)
 	watchdog.SetReadDeadline(time.Now().Add(time.Minute))
 	if n, err := watchdog.Read(got); err != nil || string(got[:n]) != "WATCHDOG=1" {
 		t.Errorf("got %q, %v", got[:n], err)
 	}
-	if n := served.Load(); n != 2 {
-		t.Errorf("notified after %d checks; the first failed, and the second succeeded", n)
+	if n := served.Load(); n < 2 { // more on a slow machine, where a check may be too late
+		t.Errorf("notified after %d checks, of which the first failed", n)
 	}
 	stop()
 	<-ended
