@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -46,6 +47,9 @@ func Routes() (all []Route) {
 
 // Problem returns the wire type of problems.
 func Problem() any { return problem.Document{} }
+
+// Wait makes reads wait, for a connection and for metrics, as long as a test does.
+func (g *Gateway) Wait(d time.Duration) { g.measureTime, g.readQueue.wait = d, d }
 
 // InUse returns what requests have taken of the bounds of g and not released.
 func (g *Gateway) InUse() (n int) {

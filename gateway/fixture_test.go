@@ -204,6 +204,7 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 		Timeout: 30 * time.Second,
 		Metrics: gateway.NewMetrics(),
 	})
+	g.Wait(storetest.Patience)
 	f.gateways = append(f.gateways, g)
 	return g
 }
@@ -265,10 +266,10 @@ func listen(t testing.TB, h http.Handler) (dial func(context.Context) (net.Conn,
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
+	s := httpserver.New(h, slog.New(slog.DiscardHandler))
+	s.ReadTimeout = storetest.Patience
 	ended := make(chan error, 1)
-	go func() {
-		ended <- httpserver.Serve(ctx, httpserver.New(h, slog.New(slog.DiscardHandler)), l, time.Minute)
-	}()
+	go func() { ended <- httpserver.Serve(ctx, s, l, time.Minute) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -359,8 +360,8 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 		must(t, err)
 		t.Cleanup(f.serves.Close)
 	case "no_request_may_wait":
-		none := limits.New(limits.Config{Pool: f.pool, Timeout: time.Second, CatalogRevision: catalog.RevisionSQL})
-		return serve(t, bare(gateway.Config{Timeout: time.Second, Limits: none}), f.keys)
+		none := limits.New(limits.Config{Pool: f.pool, Timeout: time.Minute, CatalogRevision: catalog.RevisionSQL})
+		return serve(t, bare(gateway.Config{Timeout: time.Minute, Limits: none}), f.keys)
 	default:
 		t.Fatalf("unknown fault %q", fault)
 	}

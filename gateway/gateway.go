@@ -77,6 +77,8 @@ type Gateway struct {
 	readQueue *readQueue
 	writes    share // runs that are being created
 
+	measureTime time.Duration // maxMeasureTime; longer in tests
+
 	models  modelPages
 	answers *visibility.Counter // for previews
 
@@ -89,7 +91,8 @@ func New(cfg Config) *Gateway {
 	g := &Gateway{cfg: cfg, readQueue: newReadQueue(cfg.MaxReads, cfg.MaxWaiting),
 		bodies: share{max: maxBodies, maxOfOne: maxBodiesOfOne}, pages: share{max: maxPages, maxOfOne: maxPagesOfOne},
 		writes: share{max: math.MaxInt, maxOfOne: batch.PartOf(cfg.MaxWaiting)}, answers: newAnswers(),
-		assistants: mcp.NewServer(cfg.Version), toolCalls: newToolCounts()}
+		measureTime: maxMeasureTime,
+		assistants:  mcp.NewServer(cfg.Version), toolCalls: newToolCounts()}
 	g.routes = g.newRoutes()
 	return g
 }

@@ -15,13 +15,14 @@ import (
 type readQueue struct {
 	slots   chan struct{}
 	waiting share
+	wait    time.Duration // maxReadWait; longer in tests
 }
 
 // maxReadWait is how long a read waits for a connection.
 const maxReadWait = 2 * time.Second
 
 func newReadQueue(atATime, maxWaiting int) *readQueue {
-	return &readQueue{slots: make(chan struct{}, atATime), waiting: share{max: maxWaiting, maxOfOne: batch.PartOf(maxWaiting)}}
+	return &readQueue{slots: make(chan struct{}, atATime), waiting: share{max: maxWaiting, maxOfOne: batch.PartOf(maxWaiting)}, wait: maxReadWait}
 }
 
 // read calls f with a database that contains everything that was committed when the request was counted: the standby if
@@ -75,7 +76,7 @@ func (r *readQueue) acquire(ctx context.Context, account store.ID) (release func
 		return nil, batch.ErrOverloaded
 	}
 	defer r.waiting.release(account, 1)
-	timer := time.NewTimer(maxReadWait)
+	timer := time.NewTimer(r.wait)
 	defer timer.Stop()
 	select {
 	case r.slots <- struct{}{}:

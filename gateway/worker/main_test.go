@@ -76,6 +76,7 @@ func siteOf(t testing.TB, pool *pgxpool.Pool) *site {
 	t.Cleanup(s.jobs.Stop)
 	s.server = httptest.NewUnstartedServer(nil)
 	s.server.Config = httpserver.New(s.handler(log, nil), log)
+	s.server.Config.ReadTimeout = storetest.Patience
 	s.server.Start()
 	t.Cleanup(s.server.Close)
 	return s
@@ -83,7 +84,7 @@ func siteOf(t testing.TB, pool *pgxpool.Pool) *site {
 
 func (s *site) handler(log *slog.Logger, requests *telemetry.RequestLog) *worker.Handler {
 	return worker.New(worker.Config{
-		Jobs: s.jobs, Workers: auth.NewWorkerLookup(s.pool, 20*time.Second, 1000), NewID: store.NewID,
+		Jobs: s.jobs, Workers: auth.NewWorkerLookup(s.pool, time.Minute, 1000), NewID: store.NewID,
 		Timeout: time.Minute, Delay: guessDelay, Log: log, Requests: requests, Metrics: worker.NewMetrics(),
 	})
 }
