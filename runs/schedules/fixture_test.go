@@ -170,10 +170,11 @@ func (s *site) count(t *testing.T, sql string, args ...any) (n int) {
 	return n
 }
 
-// change returns the members of a new schedule.
+// change returns the members of a new schedule. Its due times, at this minute of an hour or of the first one of a day,
+// are at least half an hour from now.
 func change(name, cadence string) schedules.Change {
 	return schedules.Change{
-		Name: &name, Cadence: &cadence, At: new(0), Zone: new("UTC"), MinChange: new(defaultMinChange),
+		Name: &name, Cadence: &cadence, At: new((time.Now().Minute() + 30) % 60), Zone: new("UTC"), MinChange: new(defaultMinChange),
 		Run: &schedules.RunTerms{ModelIDs: []string{"m-1", "m-2"}, QuestionIDs: []string{"q-1"}, Repetitions: 3, MeasurementType: "grounded",
 			Locale: "it-IT", Country: "IT", Language: "it"},
 	}
