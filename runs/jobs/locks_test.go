@@ -301,27 +301,19 @@ func TestClaimsDuringPurge(t *testing.T) {
 	s.claim(1)
 	s.cancel(run)
 
-	unlock := s.lock(`WHERE id = $1`, run)
-	purged := s.goPurge()
-	claimed := 0
-	// The purge gives way after 2 s. On a slow machine only a later claim may be faster.
-	for during := false; !during; {
-		waiting := storetest.UntilWaiting(t, s.pool, "transactionid")
-		const transaction = `
-SELECT COALESCE(max(extract(epoch FROM xact_start) * 1000000)::bigint, 0) FROM pg_stat_activity WHERE pid = $1`
-		began := s.count(transaction, waiting)
-		other := s.orderOf(account, "m1", 1, 1)
-		if got := s.claim(1); len(got) != 1 || got[0].Key.Run != other {
-			t.Fatalf("claimed %+v, want the job of the other account", got)
-		}
-		during = s.count(transaction, waiting) == began
-		if claimed++; claimed == 20 {
-			t.Fatal("each claim waited until the purge gave way")
-		}
+	stop := newStopper("DELETE FROM measurement_runs")
+	p := purger(storetest.WithTracer(t, s.pool, stop))
+	t.Cleanup(stop.release) // before the pool is closed, which waits for the connection
+	purged := make(chan error, 1)
+	go func() { purged <- ignore(p.FinishedBefore(t.Context(), time.Now().Add(time.Minute), 0)) }()
+	<-stop.stopped // when it has deleted the run, and not committed
+	other := s.orderOf(account, "m1", 1, 1)
+	if got := s.claim(1); len(got) != 1 || got[0].Key.Run != other {
+		t.Errorf("claimed %+v, want the job of the other account", got)
 	}
-	unlock()
+	stop.release()
 	must(t, <-purged)
-	equal(t, claimed, s.rows("measurement_runs"), "runs are left")
+	equal(t, 1, s.rows("measurement_runs"), "runs are left")
 }
 
 // TestChangedRowsAreNotLost: another transaction changes a row between its read by a claim or a settlement and the
