@@ -139,7 +139,7 @@ func create(t testing.TB, template string) string {
 			t.Errorf("drop the test's database: %v", err)
 		}
 	})
-	return url
+	return url + "&connect_timeout=60" // a session of a slow machine begins late
 }
 
 func execSQL(ctx context.Context, url, sql string) error {
