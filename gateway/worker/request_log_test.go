@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -9,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"aiv/gateway/telemetry"
 	"aiv/gateway/worker"
@@ -17,11 +17,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// writes has what was written.
+type writes chan string
+
+func (w writes) Write(p []byte) (int, error) {
+	w <- string(p)
+	return len(p), nil
+}
+
 // TestRequestLog: each request writes one line, which contains neither the token nor the URL.
 func TestRequestLog(t *testing.T) {
 	s := siteOf(t, newDatabase(t))
-	var out bytes.Buffer
-	w := telemetry.NewLogWriter(&out)
+	out := make(writes, 10)
+	w := telemetry.NewLogWriter(out)
 	h := s.handler(slog.New(slog.NewJSONHandler(w, nil)), telemetry.NewRequestLog(w))
 	gone, leave := context.WithCancel(t.Context())
 	leave()
@@ -68,9 +76,12 @@ func TestRequestLog(t *testing.T) {
 			}()
 			h.ServeHTTP(response, r)
 		}()
-		w.Close()
-		text := out.String()
-		out.Reset()
+		text := ""
+		select {
+		case text = <-out:
+		case <-time.After(storetest.Patience):
+			t.Fatalf("%s: no line", test.name)
+		}
 		want := map[string]any{
 			"level": "INFO", "msg": "request", "method": test.method, "route": test.route, "status": float64(test.status),
 			"round_trips": float64(test.roundTrips), "remote": "192.0.2.1:1234", "worker": s.worker.ID.Text("wrk"),
