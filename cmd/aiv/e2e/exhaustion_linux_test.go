@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"aiv/gateway"
+	"aiv/store/storetest"
 )
 
 // TestLogIsNotRead: a process whose log is not read serves, and ends after SIGTERM within -drain, even when it has an
@@ -54,11 +55,12 @@ func TestFewDescriptors(t *testing.T) {
 		DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext,
 	}}
 	for _, address := range []string{p.admin + "/livez", p.admin + "/readyz", "http://" + p.host() + gateway.Base + "/docs"} {
-		w, err := other.Get(address)
-		must(t, err)
-		if w.Body.Close(); w.StatusCode >= 500 {
-			t.Errorf("%s: got %d", address, w.StatusCode)
-		}
+		storetest.Eventually(t, address+" is served", func() bool { // /readyz waits for the database for two seconds
+			w, err := other.Get(address)
+			must(t, err)
+			w.Body.Close()
+			return w.StatusCode < 500
+		})
 	}
 	silent.close()
 	stops(t, p)

@@ -291,7 +291,7 @@ func (l *load) retried(what string, stored map[string]written) {
 		if n++; n > most {
 			return
 		}
-		got, err := l.process(n).do(l.t.Context(), "POST", "", a.key, key, a.body)
+		got, err := patiently(func() (answer, error) { return l.process(n).do(l.t.Context(), "POST", "", a.key, key, a.body) })
 		if want := stored[key].Answer; err != nil || got.status != 202 || want != "" && got.body != want {
 			l.errorf("%s: a retry of key %s got %d %s, %v; want 202 %s", what, key, got.status, got.body, err, want)
 		}

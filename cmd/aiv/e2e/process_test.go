@@ -77,7 +77,7 @@ func launch(t *testing.T, cmd *exec.Cmd) *process {
 	if cmd.Stderr == nil {
 		cmd.Stderr = p.log
 	}
-	cmd.WaitDelay = 10 * time.Second // if a child that outlives it has its output
+	cmd.WaitDelay = 30 * time.Second // if a child that outlives it has its output
 	must(t, startCommand(cmd))
 	go func() { p.ended <- cmd.Wait() }()
 	t.Cleanup(func() {
@@ -209,7 +209,25 @@ func (p *process) do(ctx context.Context, method, address, key, idempotencyKey, 
 	return answer{w.StatusCode, w.Header, string(raw)}, err
 }
 
+// patiently repeats a request that gets 503, as clients do: on a slow machine, a request may wait for longer than the
+// process lets it.
+func patiently(send func() (answer, error)) (answer, error) {
+	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
+		if a, err := send(); err != nil || a.status != http.StatusServiceUnavailable || time.Now().After(end) {
+			return a, err
+		}
+	}
+}
+
 func (p *process) get(t *testing.T, address, key string) answer {
+	t.Helper()
+	a, err := patiently(func() (answer, error) { return p.do(t.Context(), "GET", address, key, "", "") })
+	must(t, err)
+	return a
+}
+
+// getOnce is get for tests in which no request may get 503.
+func (p *process) getOnce(t *testing.T, address, key string) answer {
 	t.Helper()
 	a, err := p.do(t.Context(), "GET", address, key, "", "")
 	must(t, err)
@@ -219,7 +237,7 @@ func (p *process) get(t *testing.T, address, key string) answer {
 // serves fails the test unless the process serves a request.
 func (p *process) serves(t *testing.T, key string) {
 	t.Helper()
-	if a := p.get(t, "?path=/v1/me", key); a.status != http.StatusOK {
+	if a := p.getOnce(t, "?path=/v1/me", key); a.status != http.StatusOK {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
 }
@@ -227,7 +245,7 @@ func (p *process) serves(t *testing.T, key string) {
 // send sends a request with a body, and fails the test unless its response has the status.
 func (p *process) send(t *testing.T, status int, method, address, key, idempotencyKey, body string) answer {
 	t.Helper()
-	a, err := p.do(t.Context(), method, address, key, idempotencyKey, body)
+	a, err := patiently(func() (answer, error) { return p.do(t.Context(), method, address, key, idempotencyKey, body) })
 	if err != nil || a.status != status {
 		t.Fatalf("%s %s: got %d %s, %v; want %d", method, address, a.status, a.body, err, status)
 	}

@@ -28,7 +28,7 @@ func (p *process) awaitStandby(t *testing.T, want bool) {
 // lists fails the test unless the process lists the run with the status.
 func (p *process) lists(t *testing.T, key, run, status string) {
 	t.Helper()
-	a := p.get(t, "?path=/v1/runs&limit=1", key)
+	a := p.getOnce(t, "?path=/v1/runs&limit=1", key)
 	if a.status != 200 || !strings.Contains(a.body, run) || member(t, a.body, "status") != status {
 		t.Errorf("got %d %s, want run %s, %s", a.status, a.body, run, status)
 	}
@@ -55,7 +55,7 @@ func (p *process) orderAfterFailover(t *testing.T, key, idempotencyKey string) (
 func (p *process) listsNew(t *testing.T, key, idempotencyKey string) {
 	t.Helper()
 	run := p.orderAfterFailover(t, key, idempotencyKey)
-	storetest.Eventually(t, "runs are listed", func() bool { return p.get(t, "?path=/v1/runs&limit=1", key).status != 503 })
+	storetest.Eventually(t, "runs are listed", func() bool { return p.getOnce(t, "?path=/v1/runs&limit=1", key).status != 503 })
 	p.lists(t, key, run, "queued")
 }
 
@@ -174,7 +174,7 @@ func TestFaultStandby(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for !stop.Load() {
-				if a := p.get(t, "?path=/v1/runs", key.Key); a.status != 200 {
+				if a := p.getOnce(t, "?path=/v1/runs", key.Key); a.status != 200 {
 					t.Errorf("got %d %s", a.status, a.body)
 				}
 				<-time.After(5 * time.Millisecond) // leaves the machine to the faults

@@ -41,6 +41,9 @@ func TestLimitAndQuotaOverTwoProcesses(t *testing.T) {
 			w.admitted++
 		case a.status == http.StatusTooManyRequests:
 			w.refused++
+		case a.status == http.StatusServiceUnavailable: // too slow; it may have been counted
+			cut++
+			return
 		default:
 			t.Errorf("got %d %s", a.status, a.body)
 		}
@@ -50,7 +53,7 @@ func TestLimitAndQuotaOverTwoProcesses(t *testing.T) {
 	// accepted.
 	create := func(try int, name, body string) bool {
 		a, err := processes[try%2].do(t.Context(), "POST", "", key.Key, name, body)
-		for ; err != nil && t.Context().Err() == nil; try++ {
+		for ; (err != nil || a.status == http.StatusServiceUnavailable) && t.Context().Err() == nil; try++ {
 			a, err = processes[(try+1)%2].do(t.Context(), "POST", "", key.Key, name, body)
 		}
 		if a.status == http.StatusForbidden && strings.Contains(a.body, `"code":"job_quota_exceeded"`) {

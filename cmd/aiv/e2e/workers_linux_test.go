@@ -22,7 +22,9 @@ func TestFaultWorkers(t *testing.T) {
 	serve, dispatch := startServe(t, url), startDispatch(t, url)
 	order := func(model, questions string, repetitions int) {
 		body := strings.NewReplacer(`"m"`, model, `"q1","q2"`, questions, `"repetitions":3`, fmt.Sprintf(`"repetitions":%d`, repetitions)).Replace(testRun)
-		if a, err := serve.do(t.Context(), "POST", "", key.Key, fmt.Sprint("order-", rand.Int64()), body); err != nil || a.status != 202 {
+		name := fmt.Sprint("order-", rand.Int64())
+		a, err := patiently(func() (answer, error) { return serve.do(t.Context(), "POST", "", key.Key, name, body) })
+		if err != nil || a.status != 202 {
 			t.Errorf("creating a run: %v %v", a, err)
 		}
 	}
