@@ -64,7 +64,7 @@ func newFixture(t testing.TB) *fixture {
 	f := &fixture{newID: store.NewID, url: url, secret: filled.secret, master: filled.master, keys: maps.Clone(filled.keys),
 		accounts: maps.Clone(filled.accounts), credentials: maps.Clone(filled.credentials)}
 	var err error
-	f.pool, err = store.OpenHot(t.Context(), url, 8)
+	f.pool, err = store.OpenHot(t.Context(), url+"&lock_timeout=1min", 8)
 	must(t, err)
 	t.Cleanup(f.pool.Close)
 	t.Cleanup(func() {
@@ -81,7 +81,7 @@ func newFixture(t testing.TB) *fixture {
 func fillGolden(t testing.TB, url string) *fixture {
 	t.Helper()
 	ctx := t.Context()
-	pool, err := store.OpenHot(ctx, url, 8)
+	pool, err := store.OpenHot(ctx, url+"&lock_timeout=1min", 8)
 	must(t, err)
 	defer pool.Close()
 	f := &fixture{pool: pool, newID: store.NewID, url: url, keys: make(map[string]string), accounts: make(map[string]store.ID), credentials: make(map[string]store.ID)}
