@@ -226,6 +226,9 @@ func (p *process) get(t *testing.T, address, key string) answer {
 	return a
 }
 
+// tooSlow reports whether a status may be due to a slow machine, on which only the short forms run.
+func tooSlow(status int) bool { return status == http.StatusServiceUnavailable && !storetest.Long() }
+
 // getOnce is get for tests in which no request may get 503.
 func (p *process) getOnce(t *testing.T, address, key string) answer {
 	t.Helper()

@@ -56,7 +56,7 @@ func (p *process) exchange(t *testing.T, keys, key string, answered *atomic.Int6
 		if _, err := io.Copy(io.Discard, w.Body); err != nil {
 			return n, err
 		}
-		if w.StatusCode != 200 && w.StatusCode != 202 {
+		if w.StatusCode != 200 && w.StatusCode != 202 && !tooSlow(w.StatusCode) {
 			t.Errorf("got %d", w.StatusCode)
 		}
 		answered.Add(1)
@@ -155,7 +155,7 @@ func once(host, request string) error {
 	}
 	defer conn.Close()
 	w, _, err := exchangeOne(conn, bufio.NewReader(conn), request)
-	if err == nil && w.StatusCode != 200 {
+	if err == nil && w.StatusCode != 200 && !tooSlow(w.StatusCode) {
 		err = fmt.Errorf("got %d", w.StatusCode)
 	}
 	return err
