@@ -110,7 +110,7 @@ func TestReportInABrowser(t *testing.T) {
 	})
 	p.run(t, "fits and has contrast", func(t *testing.T) {
 		p.eval(`for (const d of document.querySelectorAll("details.data")) d.open = true`, nil)
-		p.inEachWindow([]int{320, 360, 640, 680, 768, 1000, 1280}, func(where string) {
+		p.inEachWindow([]int{320, 360, 640, 680, 768, 1000, 1200, 1280}, func(where string) {
 			p.isFaultless(where, fitsReport)
 			p.isFaultless(where, contrast)
 		})
@@ -183,6 +183,10 @@ func TestReportInABrowser(t *testing.T) {
 		p.press("Space")
 		p.until(`document.querySelector("#sources .request")?.textContent.includes("gap=true")`)
 		p.shows("after Gaps only, the focus is on", `document.activeElement.id`, "gap")
+		p.eval(`document.querySelector(".skip").focus()`, nil)
+		p.press("Enter")
+		p.shows("the skip link keeps the filters, and moves the focus to",
+			`location.hash + " " + document.activeElement.id`, "#weeks=26&branded=false&x=1&country=it content")
 	})
 	p.run(t, "shows each state", func(t *testing.T) { reportStates(t, p, page, key) })
 	p.run(t, "says that it needs JavaScript", func(t *testing.T) {
@@ -199,8 +203,8 @@ func TestReportInABrowser(t *testing.T) {
 		p.keepsSecret(key)
 		p.eval(`location.hash = "#weeks=52&key=`+key+`"`, nil)
 		p.until(`!location.href.includes("aiv_live_")`)
-		p.openAnew(page + "#key=" + key)
-		if got := p.text(`location.href`); strings.Contains(got, "aiv_live_") {
+		p.openAnew(page + "#key=" + strings.Replace(key, "_", "%5F", 1))
+		if got := p.text(`location.href`); strings.Contains(got, "live_") {
 			t.Errorf("the address is %s", got)
 		}
 		p.mu.Lock()
@@ -223,8 +227,8 @@ func TestReportInABrowser(t *testing.T) {
 // reportStates shows the page responses that a test chose.
 func reportStates(t *testing.T, p *tab, page, key string) {
 	t.Helper()
-	start := func(change string) {
-		p.load(page)
+	start := func(change string, fragment ...string) {
+		p.load(page + strings.Join(fragment, ""))
 		p.eval(record, nil)
 		p.eval(`window.json = (value, status = 200, headers = {}) => new Response(JSON.stringify(value), { status, headers })`, nil)
 		p.eval(`window.change = `+change, nil)
@@ -269,6 +273,30 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 	p.eval(`document.querySelector("#brands .state button").click()`, nil)
 	p.until(`document.getElementById("brands").dataset.state === "ready"`)
 
+	// The page of a proxy.
+	start(`(a) => a.startsWith("/v1/alerts") ? new Response("<html>") : null`)
+	p.until(`document.getElementById("alerts").dataset.state === "problem"`)
+	p.shows("no JSON", state("alerts"), "problem: The server returned 200. Try again")
+
+	// Until the key is known, all sections wait, and nothing else is sent.
+	const late = `await new Promise((f) => window.late = f), null`
+	start(`async (a) => a === "/v1/me" ? (` + late + `) : null`)
+	p.until(`window.late`)
+	p.eval(`document.getElementById("gap").click()`, nil)
+	p.shows("before the key is known", state("brands")+` + " " + sent.length`, "loading: Loading… 1")
+	p.eval(`late()`, nil)
+	const loaded = `/brands?\.$/.test(document.getElementById("status").textContent)`
+	p.until(loaded)
+
+	// A request that was sent again does not end the load, and its late response is dropped.
+	start(`async (a) => a.startsWith("/v1/sources") && !window.late ? (` + late + `) : null`)
+	p.until(`window.late`)
+	p.eval(`document.getElementById("gap").click()`, nil)
+	p.until(`document.getElementById("sources").dataset.state === "ready"`)
+	p.eval(`late()`, nil)
+	p.until(loaded + ` && document.getElementById("load").ariaDisabled === "false"`)
+	p.shows("sources and models", `document.querySelector("#sources .request").textContent.includes("gap=true") + " " + (document.getElementById("model_id").options.length > 2)`, "true true")
+
 	// The header is of the load whose figures are shown, also before and without its totals.
 	start(`(a) => a.startsWith("/v1/metrics?") && !a.includes("group_by") && !window.once ? (window.once = 1, Promise.reject(new TypeError("Failed to fetch"))) : null`)
 	p.until(`document.getElementById("brands").dataset.state === "problem" && document.getElementById("load").ariaDisabled === "false"`)
@@ -298,6 +326,14 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 	start(`async (a) => a.startsWith("/v1/metrics?") ? json({ ` + none + `, data: [{ group: {}, brand_id: "brand_1", brand_name: "B", kind: "own", mentions: 0, mention_rate: { value: null, count: 0, of: 0 } }] }) : null`)
 	p.until(everyFigure + ` && document.getElementById("share").dataset.state === "empty" && document.getElementById("brands").dataset.state === "empty"`)
 	p.shows("no answers", state("by-model"), "empty: No answers in this period.")
+
+	// Clear filters ends a load that still runs, and begins another one.
+	start(`async (a) => a.startsWith("/v1/alerts") && !window.late ? (`+late+`) : a.includes("branded=true") && a.startsWith("/v1/metrics?")
+		? json({ `+none+`, data: [{ group: {}, brand_id: "brand_1", brand_name: "B", kind: "own", mentions: 0, mention_rate: { value: null, count: 0, of: 0 } }] }) : null`, "#branded=true")
+	p.until(`window.late && document.querySelector("#share .state button")`)
+	p.eval(`document.querySelector("#share .state button").click()`, nil)
+	p.until(`document.getElementById("share").dataset.state === "ready" && document.getElementById("load").ariaDisabled === "false"`)
+	p.shows("after Clear filters", `location.hash + " " + sent.filter((a) => a === "/v1/me").length + " " + document.activeElement.id`, "#weeks=12 2 load")
 
 	// A model whose answers all failed has a group without values.
 	start(`(a) => null`)
@@ -339,7 +375,7 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 	p.until(`document.querySelector("#alerts h3")?.textContent.startsWith("<img") && document.getElementById("load").ariaDisabled === "false"`)
 	p.shows("elements made from texts",
 		`String(document.querySelectorAll("main img, #sources td a, #sources th a").length)`, "0")
-	p.inEachWindow([]int{320, 768, 1280}, func(where string) { p.isFaultless("hostile texts, "+where, fitsReport) })
+	p.inEachWindow([]int{320, 640, 768, 1000, 1280}, func(where string) { p.isFaultless("hostile texts, "+where, fitsReport) })
 
 	// Another key drops the figures.
 	p.eval(`(() => { const k = document.getElementById("key"); k.value = "aiv_other"; k.dispatchEvent(new Event("input")); })()`, nil)
@@ -470,12 +506,25 @@ const fitsReport = `(() => {
 			if (r.left < box.left - 1 || r.right > box.right + 1) wrong.push("a label leaves its figure: " + text.textContent);
 		}
 	}
+	for (const e of document.querySelectorAll("details.data")) {
+		if (e.scrollWidth > e.clientWidth + 1) wrong.push("a table of " + e.closest("section").id + " is " + e.scrollWidth + " px wide, of " + e.clientWidth);
+	}
+	for (const cell of document.querySelectorAll("tbody :is(th, td)")) for (const texts = document.createNodeIterator(cell, NodeFilter.SHOW_TEXT); ;) {
+		const text = texts.nextNode();
+		if (!text) break;
+		for (const word of text.data.matchAll(/(?<!\S)\p{L}{2,12}:?(?!\S)/gu)) {
+			const range = document.createRange();
+			range.setStart(text, word.index);
+			range.setEnd(text, word.index + word[0].length);
+			if (new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1) wrong.push("a word is broken in " + cell.closest("section").id + ": " + word[0]);
+		}
+	}
 	const channels = (c) => c.match(/[\d.]+/g).map(Number).slice(0, 3);
 	const luminance = (c) => { const [r, g, b] = channels(c).map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
 	const page = luminance(getComputedStyle(document.body).backgroundColor);
-	for (const e of document.querySelectorAll(".mark .dot, .mark .bar, .line")) {
+	for (const e of document.querySelectorAll(".mark :is(.dot, .bar, .interval), .line")) {
 		const [a, b] = [luminance(getComputedStyle(e)[e.matches(".bar") ? "fill" : "stroke"]), page].sort((x, y) => y - x);
-		if ((a + 0.05) / (b + 0.05) < 3) { wrong.push("a mark is pale"); break; }
+		if ((a + 0.05) / (b + 0.05) < 3 || getComputedStyle(e).opacity < 1) { wrong.push("a mark is pale"); break; }
 	}
 	return wrong;
 })()`

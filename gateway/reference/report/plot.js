@@ -91,7 +91,7 @@ export function dots(width, groups, title, about) {
     for (const row of group.rows) {
       const rate = row.mention_rate, value = valueOf(rate);
       const at = wide ? y + 11 : y + 27;
-      const shown = [words(row.brand_name, 16, y + 15, wide ? x0 - 26 : width - 196), dot(row.kind, 6, y + 11, 4.5, "key")];
+      const shown = [words(row.brand_name, 16, y + 15, wide ? x0 - 26 : width - 28 - lengthOf(value)), dot(row.kind, 6, y + 11, 4.5, "key")];
       if (rate.value !== null) {
         shown.push(line("interval", x(rate.low), at, x(rate.high), at),
           ...[rate.low, rate.high].map((v) => line("cap", x(v), at - 4, x(v), at + 4)),
@@ -164,10 +164,8 @@ export function lines(width, buckets, series, split, title, about) {
     if (split !== null) content.push(line("split", x0 + split * step, top, x0 + split * step, y0));
     for (const run of stretches(rates, (r) => r && r.value !== null)) {
       const edge = (name, indexes) => indexes.map((i) => `${x(i).toFixed(2)} ${y(rates[i][name]).toFixed(2)}`).join("L");
-      if (run.length > 1) {
-        content.push(svg("path", { class: "band", d: `M${edge("low", run)}L${edge("high", run.toReversed())}Z` }),
-          svg("polyline", { class: "line", points: run.map((i) => `${x(i).toFixed(2)},${y(rates[i].value).toFixed(2)}`).join(" ") }));
-      }
+      content.push(svg("path", { class: "band", d: `M${edge("low", run)}L${edge("high", run.toReversed())}Z` }),
+        svg("polyline", { class: "line", points: run.map((i) => `${x(i).toFixed(2)},${y(rates[i].value).toFixed(2)}`).join(" ") }));
     }
     buckets.forEach((bucket, i) => {
       const rate = rates[i] ?? { value: null };

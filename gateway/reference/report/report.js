@@ -3,7 +3,7 @@ import { base, element, hasKey, once, send, setKey } from "../docs/api.js";
 import * as show from "./sections.js";
 
 // dropKey removes a key from the address.
-const dropKey = () => { if (location.hash.includes("aiv_live_")) history.replaceState(null, "", location.pathname); };
+const dropKey = () => { if (`${new URLSearchParams(location.hash)}`.includes("aiv_live_")) history.replaceState(null, "", location.pathname); };
 dropKey();
 const $ = (id) => document.getElementById(id);
 document.body.classList.add("scripted");
@@ -17,7 +17,6 @@ const sections = { // their requests, and how they are drawn
   sources: { needs: ["sources"], draw: show.sources },
   alerts: { needs: ["alerts"], draw: show.alerts },
 };
-const measured = ["brands", "by-model", "over-time", "share"];
 
 let turn = null; // the current load: its period and addresses, the responses and problems, and a promise that rejects when it ends early
 let catalogs = null; // of the key: names of models, and whether the selects are filled
@@ -67,7 +66,7 @@ function writeFragment() {
   history.replaceState(null, "", `#${p}`);
 }
 
-const wide = matchMedia("(min-width: 640px)");
+const wide = matchMedia("(width >= 640px)");
 const fold = () => { $("filters").open = wide.matches; };
 wide.addEventListener("change", fold);
 fold();
@@ -98,9 +97,13 @@ $("controls").addEventListener("submit", (e) => {
   once($("load"), load);
 });
 $("gap").addEventListener("change", () => {
-  if (turn) run(turn, ["sources"]);
+  if (turn?.scopes) run(turn, ["sources"]);
 });
 $("cancel").addEventListener("click", () => turn?.cancel());
+document.querySelector(".skip").addEventListener("click", (e) => { // the fragment has the filters
+  e.preventDefault();
+  $("content").focus();
+});
 
 const say = (text) => { if ($("status").textContent !== text) $("status").textContent = text; };
 
@@ -109,8 +112,6 @@ function keyState(text = "The key stays in the memory of this page.", invalid = 
   $("key").ariaInvalid = invalid || null;
 }
 
-const setAll = (...state) => { for (const id in sections) setState(id, ...state); };
-const idle = ["idle", "Enter an API key and press Load."];
 
 // forget drops the figures and the responses that are still to come.
 function forget() {
@@ -120,7 +121,7 @@ function forget() {
   say("");
   hideHeader();
   fillSelects({});
-  setAll(...idle);
+  for (const id in sections) setState(id, "idle", "Enter an API key and press Load.");
 }
 
 function hideHeader() {
@@ -144,6 +145,8 @@ function setState(id, state, ...text) {
   replace(section.querySelector(".body"));
   drawn.delete(id);
 }
+
+const loading = (id) => setState(id, "loading", ...($(id).querySelector(".body").childElementCount ? [] : ["Loading…"]));
 
 function focusHeading(section) {
   const heading = section.querySelector("h2");
@@ -190,14 +193,16 @@ function draw(id) {
   if (!t || needs.some((n) => !t.settled.has(n)) || ["totals", "models"].some((n) => n in t.latest && !t.settled.has(n))) return;
   const problem = needs.map((n) => t.problems[n]).find(Boolean);
   if (problem) return setState(id, "problem", ...problemText(problem, () => run(t, needs.filter((n) => t.problems[n]))));
-  const noBrands = measured.includes(id) && t.totals.data.length === 0;
-  const noAnswers = measured.includes(id) && t.totals.answers.ok === 0;
-  const filtered = filters.some((f) => t.filters[f]);
-  const clear = filtered ? [" ", again("Clear filters", async () => {
+  const measured = needs.includes("totals");
+  const noBrands = measured && t.totals.data.length === 0;
+  const noAnswers = measured && t.totals.answers.ok === 0;
+  const clear = filters.some((f) => t.filters[f]) ? [" ", again("Clear filters", () => {
     for (const f of filters) $(f).value = "";
     writeFragment();
     $("load").focus();
-    await once($("load"), load);
+    turn.stop(); // a load that still runs
+    turn = null;
+    setTimeout(() => once($("load"), load));
   })] : [];
   if (noBrands && id !== "brands") return setState(id, "empty", "The account has no brands.");
   if (noAnswers && !noBrands) return setState(id, "empty", "No answers in this period.", ...clear);
@@ -270,7 +275,7 @@ async function get(t, address) {
       throw { text: "The server cannot be reached." };
     }
     const { response, value } = answer;
-    if (response.ok) return answer;
+    if (response.ok && value) return answer;
     const seconds = Number(response.headers.get("Retry-After"));
     if (repeated || ![429, 503].includes(response.status) || !(seconds > 0)) {
       throw { status: response.status, value, text: `The server returned ${response.status}.` };
@@ -307,10 +312,11 @@ function pause(t, seconds, reason) {
 
 // run sends requests, at most four at a time, and draws the sections that they complete.
 async function run(t, names, cursor = null) {
+  if (turn !== t) return;
   const queue = [...names];
   t.asked += queue.length;
-  for (const id in sections) if (sections[id].needs.some((n) => names.includes(n))) setState(id, "loading", ...($(id).querySelector(".body").childElementCount ? [] : ["Loading…"]));
-  const order = {};
+  for (const id in sections) if (sections[id].needs.some((n) => names.includes(n))) loading(id);
+  const order = {}, isLatest = (name) => t.latest[name] === order; // else it was sent again
   for (const n of names) { t.settled.delete(n); delete t.problems[n]; t.latest[n] = order; }
   const worker = async () => {
     for (let name = queue.shift(); name; name = queue.shift()) {
@@ -318,26 +324,25 @@ async function run(t, names, cursor = null) {
       try {
         const value = address === null ? null : (await get(t, address)).value;
         if (turn !== t) return;
-        if (t.latest[name] !== order) continue; // it was sent again
-        (cursor ? t.addresses[name] : t.addresses[name] = []).push(address);
-        t[name] = name !== "sources" ? value : cursor ? [...t.sources, value] : [value];
+        if (isLatest(name)) {
+          (cursor ? t.addresses[name] : t.addresses[name] = []).push(address);
+          t[name] = name !== "sources" ? value : cursor ? [...t.sources, value] : [value];
+        }
       } catch (e) {
         if (turn !== t) return;
         if (e instanceof Error && e.message !== "stopped") throw e;
         if (e.status === 401) return refuse(t, e);
-        t.problems[name] = e;
-      } finally {
-        t.done++;
+        if (isLatest(name)) t.problems[name] = e;
       }
-      t.settled.add(name);
-      if (t.done < t.asked) say(`Loading, ${t.done} of ${t.asked}`); else performance.mark("aiv-report-loaded");
+      if (isLatest(name)) t.settled.add(name);
+      if (++t.done < t.asked) say(`Loading, ${t.done} of ${t.asked}`); else performance.mark("aiv-report-loaded");
       if (name === "models" && !t.problems.models) catalogs.names = new Map(t.models.data.map((m) => [m.id, m.name]));
       if (name === "totals") showHeader(t);
       for (const id in sections) if ($(id).dataset.state === "loading") draw(id);
     }
   };
   await Promise.all([worker(), worker(), worker(), worker()]);
-  if (turn !== t) return;
+  if (turn !== t || t.done < t.asked) return;
   performance.measure("aiv-report-render", "aiv-report-loaded");
   const totals = t.totals;
   say(totals ? `${show.plural(totals.answers.ok, "answer")}, ${show.plural(totals.data.length, "brand")}.` : "");
@@ -358,6 +363,7 @@ async function load() {
   const t = turn = newTurn(), first = catalogs === null;
   keyState();
   say("Loading");
+  Object.keys(sections).forEach(loading);
   try {
     const me = await get(t, "/v1/me");
     t.scopes = me.value.credential.scopes;

@@ -1,5 +1,5 @@
-// The six sections: what each shows of the responses. Each function returns an empty state as {empty}, or {figure, table, left, request},
-// where figure draws for a width, or {body, request}.
+// The six sections: what each shows of the responses. Each function returns an empty state as {empty}, or {figure, table, left}, where figure
+// draws for a width, or {body}.
 import { base, element } from "../docs/api.js";
 import { bars, dots, interval, lines, percent, reasons, tiny, whole } from "./plot.js";
 
@@ -169,7 +169,7 @@ export function sources({ sources: pages, brandNames }) {
     number("Models"), number("Questions"), number("Last cited")];
   const first = rows[0].answers;
   const body = table("Hosts that answers cite, with the share of all citations", columns, rows.map((row) => ({ cells: [
-    hostName.test(row.host) ? element("a", { href: `https://${row.host}/`, rel: "noopener noreferrer nofollow" }, ...row.host.split(/(?<=\.)/).flatMap((part) => [part, element("wbr")])) : row.host,
+    hostName.test(row.host) ? element("a", { href: `https://${row.host}/`, "aria-label": row.host, rel: "noopener noreferrer nofollow" }, ...row.host.split(/(?<=\.)/).flatMap((part) => [part, element("wbr")])) : row.host,
     brandNames.has(row.brand_id) ? `${row.owner}: ${brandNames.get(row.brand_id)}` : row.owner,
     [tiny(row.answers / first, row.owner), element("span", {}, row.answers.toLocaleString("en"))], row.citation_share.value === null ? ["– ", why(row.citation_share)] : percent(row.citation_share.value),
     String(row.models), String(row.questions), dayOf(row.last_cited_at.slice(0, 10))] })));
