@@ -158,6 +158,8 @@ func TestEachEndOfAnAnswer(t *testing.T) {
 			`{"error":{"message":"bad","code":200}}`}},
 		{"chat", `{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400 400)"}}`,
 			[]string{`{"error":{"message":"bad","code":"400"}}`}},
+		{"chat", `{"outcome":"unavailable","reason":"configuration","message":"The address redirects, which is not followed (302 302)."}`,
+			[]string{`{"error":{"message":"moved","code":302}}`}},
 	} {
 		for _, body := range test.bodies {
 			if got, attrs := settled(t, test.engine, true, canned{200, nil, body}); got != test.want {

@@ -177,5 +177,5 @@ func (e *apiError) violation(holds func(value) bool) bool {
 // isStatus returns the status of an error that a word names.
 func isStatus(word string) (int, bool) {
 	n, err := strconv.Atoi(word)
-	return n, err == nil && n >= 400 && n <= 599
+	return n, err == nil && len(word) == 3 && n >= 100 && n <= 599 && n != 200
 }

@@ -81,13 +81,24 @@ func (x *Executor) send(ctx context.Context, p *prompt, key string) (*exchange, 
 		return e, nil // its body is a connection
 	}
 	e.body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	if corrupt(err) {
+	if corrupt(err) || err != nil && saysAll(e.status) {
 		e.body, err = nil, nil // is not JSON
 	}
 	if len(e.body) > maxBody {
 		e.body, e.tooLong = nil, true
 	}
 	return e, err
+}
+
+// saysAll reports whether a status has an outcome that needs no body, even one that ends early: a limited API, for
+// example, gets no second request.
+func saysAll(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusRequestTimeout, http.StatusTooManyRequests, 498,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout, 529:
+		return true
+	}
+	return status != http.StatusOK && status < 400
 }
 
 // corrupt reports whether a body is no valid compressed data.

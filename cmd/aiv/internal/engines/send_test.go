@@ -60,7 +60,7 @@ func compressed(text string) http.HandlerFunc {
 }
 
 // TestEachFormOfBodyHasAnOutcome: each form of a body has its outcome. A body is read up to a bound, whether it is
-// compressed or not. A request is repeated if its response is not complete.
+// compressed or not. A request is repeated if its response is not complete, unless its status says enough.
 func TestEachFormOfBodyHasAnOutcome(t *testing.T) {
 	t.Parallel()
 	valid := answerOfChat
@@ -91,12 +91,19 @@ func TestEachFormOfBodyHasAnOutcome(t *testing.T) {
 			"two values":                        of(valid + valid),
 			"an array":                          of("[" + valid + "]"),
 			"null":                              of("null"),
+			"a status that is cut":              hijack("HTTP/1.1 201 Created\r\nContent-Length: 1000\r\n\r\n{}"),
 			"another protocol":                  hijack("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"),
+		},
+		`"outcome":"throttled","after_seconds":33`: {
+			"a limit whose body is cut": hijack("HTTP/1.1 429 Too Many\r\nRetry-After: 33\r\nContent-Length: 1000\r\n\r\n{}"),
+		},
+		unavailableFor + `"secret"`: {
+			"a rejection whose body is cut": hijack("HTTP/1.1 401 No\r\nContent-Length: 1000\r\n\r\n{}"),
 		},
 		unreachable: {
 			"cut":                       hijack("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + valid),
 			"cut within a chunk":        hijack("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n" + valid),
-			"an error that is cut":      hijack("HTTP/1.1 429 Too Many\r\nContent-Length: 1000\r\n\r\n{}"),
+			"an error that is cut":      hijack("HTTP/1.1 404 Not Found\r\nContent-Length: 1000\r\n\r\n{}"),
 			"reset before the response": reset(""),
 			"reset within the response": reset("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"),
 			"not HTTP":                  hijack("A\r\n\r\n"),
