@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"aiv/idempotency"
 	"aiv/store"
@@ -110,7 +111,7 @@ func (r *Runs) newPending(q *CreateRequest, methodology string) *pending {
 		ModelIDs: p.ModelIDs, QuestionIDs: p.QuestionIDs, Repetitions: int(p.Repetitions),
 		Locale: p.Locale, Country: p.Country, Language: p.Language, TotalJobs: int(p.TotalJobs()),
 	}
-	return &pending{request: q, run: run, hash: p.hash(), response: q.Response(run)}
+	return &pending{request: q, run: run, hash: p.hash(), response: q.Response(run), arrived: time.Now()}
 }
 
 func (q *CreateRequest) replay(ctx context.Context, db store.Querier) (*CreateResult, error) {

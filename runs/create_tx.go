@@ -27,7 +27,7 @@ func (r *Runs) CreateTx(ctx context.Context, tx pgx.Tx, q *CreateRequest, method
 	write := r.insertTx
 	if q.Proposal.Orderer.isMetered(unfinished) {
 		write = func(ctx context.Context, tx pgx.Tx, batch []*pending) ([]writeResult, error) {
-			return r.writeFitting(ctx, tx, batch, "")
+			return r.writeFitting(ctx, tx, batch, lockWait{})
 		}
 	}
 	for range maxClaims {

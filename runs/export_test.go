@@ -17,6 +17,6 @@ func (r *Runs) WriteTogether(ctx context.Context, requests []*CreateRequest, met
 	case jobs > maxBatchJobs:
 		write = r.writeLarge
 	}
-	_, err := write(ctx, batch, "")
+	_, err := write(ctx, batch, lockWait{})
 	return err
 }

@@ -58,9 +58,9 @@ func (l limit) spend(used *usedJobs, jobs int64) *QuotaError {
 // writeMetered writes the runs of a batch that fit within the limits of their accounts. It locks the accounts' months,
 // in the order of accounts, until its commit. So it decides exactly across any number of processes: what other
 // transactions have ordered is committed, and nothing can be ordered in between. A run whose key is taken uses nothing.
-func (r *Runs) writeMetered(ctx context.Context, batch []*pending, lockTimeout string) (results []writeResult, err error) {
+func (r *Runs) writeMetered(ctx context.Context, batch []*pending, wait lockWait) (results []writeResult, err error) {
 	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
-		results, err = r.writeFitting(ctx, tx, batch, lockTimeout)
+		results, err = r.writeFitting(ctx, tx, batch, wait)
 		if err == nil && !slices.ContainsFunc(results, func(w writeResult) bool { return w.written }) {
 			err = errNothingFits
 		}
@@ -75,7 +75,7 @@ func (r *Runs) writeMetered(ctx context.Context, batch []*pending, lockTimeout s
 // retryMetered is writeMetered for the runs of one account after their batch has failed. If the wait for a key times
 // out, the runs are written one by one, so that only the runs whose key is in use fail.
 func (r *Runs) retryMetered(ctx context.Context, batch []*pending) ([]writeResult, error) {
-	results, err := r.writeMetered(ctx, batch, "")
+	results, err := r.writeMetered(ctx, batch, lockWait{})
 	if !waitedForKey(err) {
 		return results, err
 	}
@@ -86,7 +86,7 @@ func (r *Runs) retryMetered(ctx context.Context, batch []*pending) ([]writeResul
 			results[i].inUse = true
 			continue
 		}
-		one, err := r.writeMetered(ctx, batch[i:i+1], batchLockWait)
+		one, err := r.writeMetered(ctx, batch[i:i+1], lockWait{most: batchLockWait})
 		switch {
 		case waitedForKey(err):
 			inUse[p.key()], results[i].inUse = true, true
@@ -100,8 +100,8 @@ func (r *Runs) retryMetered(ctx context.Context, batch []*pending) ([]writeResul
 }
 
 // writeFitting is writeMetered in a transaction that its caller ends.
-func (r *Runs) writeFitting(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout string) ([]writeResult, error) {
-	used, taken, err := lockMonths(ctx, tx, batch, lockTimeout)
+func (r *Runs) writeFitting(ctx context.Context, tx pgx.Tx, batch []*pending, wait lockWait) ([]writeResult, error) {
+	used, taken, err := lockMonths(ctx, tx, batch, wait)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ var errNothingFits = errors.New("no run fits")
 
 // lockMonths locks the current months of the accounts of a batch, and returns what each has used and which keys of the
 // batch are taken.
-func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout string) (used map[store.ID]*usedJobs, taken map[any]bool, err error) {
+func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, wait lockWait) (used map[store.ID]*usedJobs, taken map[any]bool, err error) {
 	most := maxUsed(batch)
 	accounts := slices.SortedFunc(maps.Keys(most), store.ID.Compare)
 	mosts := make([]int64, len(accounts))
@@ -152,8 +152,8 @@ func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, lockTimeout st
 
 	var b pgx.Batch
 	b.Queue(`SELECT ` + store.BoundIdle) // other runs of the accounts wait
-	if lockTimeout != "" {
-		b.Queue(store.SetLockTimeout, lockTimeout)
+	if sql, arg := wait.setting(); sql != "" {
+		b.Queue(sql, arg)
 	}
 	b.Queue(beginMonths, accounts, mosts)
 	b.Queue(lockMonthRows, store.OnCitus(citusLockMonthRows), accounts, mosts)

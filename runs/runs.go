@@ -138,14 +138,14 @@ func New(cfg Config) *Runs {
 	}
 	r := &Runs{cfg: cfg, insertRuns: insertRuns + enqueue + returnWritten, insertLargeRuns: insertLargeRuns + enqueue + returnLargeWritten}
 	config := batch.Config[*pending, writeResult]{
-		Flush: within(batchLockWait, r.writeSmall), Retry: within("", r.insert), RetryIndividually: causedByOneRun, Key: (*pending).key,
+		Flush: within(batchLockWait, r.writeSmall), Retry: forTheRest(r.insert), RetryIndividually: causedByOneRun, Key: (*pending).key,
 		Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, DropAbandoned: true,
 		Weight: func(p *pending) int { return p.run.TotalJobs }, MaxWeight: maxBatchJobs,
 	}
 	r.small = batch.New(config)
 
 	large := config
-	large.Flush, large.Retry = within(batchLockWait, r.writeLarge), within("", r.writeLarge)
+	large.Flush, large.Retry = within(batchLockWait, r.writeLarge), forTheRest(r.writeLarge)
 	large.MaxWaiting = min(cfg.MaxWaiting, maxLargeWaiting)
 	r.large = batch.New(large)
 
@@ -174,11 +174,41 @@ const (
 	meteredLockWait = "250ms"
 )
 
-// within returns write with a bound for each wait for a lock; "" means the session's lock_timeout.
-func within(lockTimeout string, write func(context.Context, []*pending, string) ([]writeResult, error)) func(
-	context.Context, []*pending) ([]writeResult, error) {
+// A lockWait bounds each wait for a lock of a transaction: by most or, if that is "", by what the session's lock_timeout
+// leaves after the time that has passed.
+type lockWait struct {
+	most   string
+	passed time.Duration
+}
+
+// setting returns the statement that sets the bound, and its argument, or "".
+func (w lockWait) setting() (sql string, arg any) {
+	switch {
+	case w.most != "":
+		return store.SetLockTimeout, w.most
+	case w.passed > 0:
+		return store.ShortenLockTimeout, w.passed.Milliseconds()
+	}
+	return "", nil
+}
+
+type (
+	boundedWrite = func(context.Context, []*pending, lockWait) ([]writeResult, error)
+	batchWrite   = func(context.Context, []*pending) ([]writeResult, error)
+)
+
+// within returns write with a bound for each wait for a lock.
+func within(most string, write boundedWrite) batchWrite {
 	return func(ctx context.Context, batch []*pending) ([]writeResult, error) {
-		return write(ctx, batch, lockTimeout)
+		return write(ctx, batch, lockWait{most: most})
+	}
+}
+
+// forTheRest returns write for the requests of one key, which have waited since they arrived: the later ones for the
+// earlier ones.
+func forTheRest(write boundedWrite) batchWrite {
+	return func(ctx context.Context, batch []*pending) ([]writeResult, error) {
+		return write(ctx, batch, lockWait{passed: time.Since(batch[0].arrived)})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -18,6 +19,7 @@ type pending struct {
 	run      *Run
 	hash     idempotency.Hash
 	response []byte
+	arrived  time.Time
 }
 
 // key is what concurrent duplicates have in common.
@@ -40,29 +42,29 @@ type writeResult struct {
 }
 
 // writeSmall writes a batch of runs in one statement and one round trip.
-func (r *Runs) writeSmall(ctx context.Context, batch []*pending, lockTimeout string) ([]writeResult, error) {
-	results, err := r.insert(ctx, batch, lockTimeout)
+func (r *Runs) writeSmall(ctx context.Context, batch []*pending, wait lockWait) ([]writeResult, error) {
+	results, err := r.insert(ctx, batch, wait)
 	if store.IsLockTimeout(err) && !waitedForKey(err) && !waitedForMonth(err) {
 		// A lock on a table delays every run, so the batch waits for it as a whole. A wait behind another waiter for a
 		// month returns the same error and is treated in the same way.
-		results, err = r.insert(ctx, batch, "")
+		results, err = r.insert(ctx, batch, lockWait{})
 	}
 	return results, err
 }
 
-// insert sets the lock timeout for the implicit transaction of its round trip.
-func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string) ([]writeResult, error) {
+// insert bounds the waits for locks in the implicit transaction of its round trip.
+func (r *Runs) insert(ctx context.Context, batch []*pending, wait lockWait) ([]writeResult, error) {
 	conn, err := r.cfg.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Release()
 	if store.IsCitus(conn.Conn()) {
-		return r.writeTx(ctx, conn, batch, lockTimeout)
+		return r.writeTx(ctx, conn, batch, wait)
 	}
 	var b pgx.Batch
-	if lockTimeout != "" {
-		b.Queue(store.SetLockTimeout, lockTimeout)
+	if sql, arg := wait.setting(); sql != "" {
+		b.Queue(sql, arg)
 	}
 	var results []writeResult
 	b.Queue(r.insertRuns, newBatchColumns(batch).args()...).Query(func(rows pgx.Rows) (err error) {
@@ -74,17 +76,17 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, lockTimeout string)
 }
 
 // writeLarge writes runs whose jobs are copied.
-func (r *Runs) writeLarge(ctx context.Context, batch []*pending, lockTimeout string) ([]writeResult, error) {
-	return r.writeTx(ctx, r.cfg.Pool, batch, lockTimeout)
+func (r *Runs) writeLarge(ctx context.Context, batch []*pending, wait lockWait) ([]writeResult, error) {
+	return r.writeTx(ctx, r.cfg.Pool, batch, wait)
 }
 
 // writeTx writes runs in a transaction of several round trips.
 func (r *Runs) writeTx(ctx context.Context, db interface {
 	Begin(context.Context) (pgx.Tx, error)
-}, batch []*pending, lockTimeout string) (results []writeResult, err error) {
+}, batch []*pending, wait lockWait) (results []writeResult, err error) {
 	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
-		if lockTimeout != "" {
-			if _, err := tx.Exec(ctx, store.SetLockTimeout, lockTimeout); err != nil {
+		if sql, arg := wait.setting(); sql != "" {
+			if _, err := tx.Exec(ctx, sql, arg); err != nil {
 				return err
 			}
 		}

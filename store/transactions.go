@@ -56,6 +56,11 @@ const BoundIdle = `set_config('idle_in_transaction_session_timeout', '3s', true)
 // SetLockTimeout bounds each wait for a lock in a transaction by the time in $1.
 const SetLockTimeout = `SELECT set_config('lock_timeout', $1, true)`
 
+// ShortenLockTimeout shortens the session's lock_timeout for a transaction by the milliseconds in $1, to at least 100 ms.
+// It leaves one that is off.
+const ShortenLockTimeout = `
+SELECT set_config('lock_timeout', GREATEST(setting::bigint - $1, 100)::text, true) FROM pg_settings WHERE name = 'lock_timeout' AND setting <> '0'`
+
 // WithoutTimeouts runs f in a transaction without the timeouts of Open, which are meant for requests. An operator's
 // import or report may run for long and wait for another import. f must not take locks that requests wait for.
 func WithoutTimeouts(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
