@@ -90,9 +90,9 @@ func destinationTail(src []byte, i int) int {
 func titleEnd(src []byte, i int, end byte) int {
 	for n := 0; i < len(src); n++ {
 		switch c := src[i]; {
-		case c == end:
+		case c == end && n <= maxTitle:
 			return i + 1
-		case n == maxTitle, c == '(' && end == ')':
+		case n >= maxTitle, c == '(' && end == ')':
 			return 0
 		case c == '\\' && i+1 < len(src) && is(rune(src[i+1]), asciiPunct):
 			i, n = i+2, n+1

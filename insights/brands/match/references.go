@@ -13,6 +13,9 @@ const (
 	maxHexadecimal   = 6
 )
 
+// unknownToGo are the names of HTML that package html lacks.
+var unknownToGo = map[string]string{"&nGt;": "\u226b\u20d2", "&nLt;": "\u226a\u20d2"}
+
 // readReference reads a &: a character reference (M3), or text. What it stands for is never markup.
 func (s *scratch) readReference(i, hi int) int {
 	decoded, end := decodeReference(s.src[:hi], i)
@@ -51,6 +54,9 @@ func decodeReference(src []byte, i int) (decoded string, end int) {
 	reference := string(src[start : i+1])
 	if most == maxHexadecimal && strings.Trim(reference[3:len(reference)-1], "0123456789abcdefABCDEF") != "" {
 		return "", 0
+	}
+	if decoded, ok := unknownToGo[reference]; ok {
+		return decoded, i + 1
 	}
 	decoded = html.UnescapeString(reference)
 	if most == maxReferenceName {
