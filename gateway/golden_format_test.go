@@ -163,10 +163,8 @@ func newNames() *names {
 // idNames are the names of ids by their prefixes: those of all capabilities, and of ids that are no UUIDs in tables.
 var idNames = func() map[string]string {
 	names := map[string]string{"req": "request", "q": "question"}
-	for _, c := range capability.All {
-		for name, prefix := range c.Prefixes {
-			names[prefix] = name
-		}
+	for name, prefix := range capability.Prefixes() {
+		names[prefix] = name
 	}
 	return names
 }()
