@@ -25,10 +25,15 @@ type connections struct {
 	conns []net.Conn
 }
 
+// dialerFrom returns a dialer of connections from a loopback address.
+func dialerFrom(address string) *net.Dialer {
+	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+}
+
 // open opens n connections from a loopback address, and sends the first bytes on each.
 func (c *connections) open(t *testing.T, from string, n int, first string) {
 	t.Helper()
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	dialer := dialerFrom(from)
 	for range n {
 		conn, err := dialer.DialContext(t.Context(), "tcp", c.p.host())
 		must(t, err)

@@ -52,7 +52,7 @@ func TestFewDescriptors(t *testing.T) {
 	silent := &connections{p: p}
 	silent.open(t, "127.0.0.1", 140, "")
 	other := &http.Client{Timeout: patience, Transport: &http.Transport{
-		DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext,
+		DialContext: dialerFrom("127.0.0.2").DialContext,
 	}}
 	for _, address := range []string{p.admin + "/livez", p.admin + "/readyz", "http://" + p.host() + gateway.Base + "/docs"} {
 		storetest.Eventually(t, address+" is served", func() bool { // /readyz waits for the database for two seconds
