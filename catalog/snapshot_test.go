@@ -337,9 +337,7 @@ func TestRevisionNeverRepeats(t *testing.T) {
 func TestAtDuringOlderLoad(t *testing.T) {
 	url := storetest.URL(t)
 	open := func(conns int32) *fixture {
-		pool, err := store.OpenHot(t.Context(), url+"&lock_timeout=1min", conns)
-		must(t, err)
-		t.Cleanup(pool.Close)
+		pool := storetest.Open(t, url, store.OpenHot, conns)
 		return &fixture{pool: pool, admin: &catalog.Admin{Pool: pool, Actor: "olga"}}
 	}
 	f := open(4)

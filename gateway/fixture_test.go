@@ -63,10 +63,7 @@ func newFixture(t testing.TB) *fixture {
 	url, filled := goldenDatabase.Copy(t, fillGolden)
 	f := &fixture{newID: store.NewID, url: url, secret: filled.secret, master: filled.master, keys: maps.Clone(filled.keys),
 		accounts: maps.Clone(filled.accounts), credentials: maps.Clone(filled.credentials)}
-	var err error
-	f.pool, err = store.OpenHot(t.Context(), url+"&lock_timeout=1min", 8)
-	must(t, err)
-	t.Cleanup(f.pool.Close)
+	f.pool = storetest.Open(t, url, store.OpenHot, 8)
 	t.Cleanup(func() {
 		for _, g := range f.gateways {
 			if n := g.InUse(); n != 0 {
@@ -81,11 +78,11 @@ func newFixture(t testing.TB) *fixture {
 func fillGolden(t testing.TB, url string) *fixture {
 	t.Helper()
 	ctx := t.Context()
-	pool, err := store.OpenHot(ctx, url+"&lock_timeout=1min", 8)
-	must(t, err)
+	pool := storetest.Open(t, url, store.OpenHot, 8)
 	defer pool.Close()
 	f := &fixture{pool: pool, newID: store.NewID, url: url, keys: make(map[string]string), accounts: make(map[string]store.ID), credentials: make(map[string]store.ID)}
 
+	var err error
 	f.secret, err = store.Secret(ctx, pool, "cursor")
 	must(t, err)
 	f.master, err = webhooks.OpenMaster(ctx, pool, "")

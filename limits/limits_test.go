@@ -82,10 +82,7 @@ func (s *site) count(t testing.TB, sql string, args ...any) (n int) {
 // open returns a pool whose sessions wait for locks until the test releases them.
 func open(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := store.OpenHot(t.Context(), url+"&lock_timeout=1min", 4)
-	must(t, err)
-	t.Cleanup(pool.Close)
-	return pool
+	return storetest.Open(t, url, store.OpenHot, 4)
 }
 
 // process returns a limiter with its own connections, like that of another process.

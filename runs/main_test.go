@@ -87,17 +87,10 @@ func (s *site) count(t testing.TB, sql string, args ...any) (n int) {
 	return n
 }
 
-// open returns a pool that only the test uses. Without settings, its sessions wait for a lock for longer than a test
-// holds one on a slow machine.
+// open returns a pool that only the test uses, with settings such as "&lock_timeout=1s".
 func (s *site) open(t testing.TB, settings string) *pgxpool.Pool {
 	t.Helper()
-	if settings == "" {
-		settings = "&lock_timeout=1min"
-	}
-	pool, err := store.OpenHot(t.Context(), s.url+settings, 6)
-	must(t, err)
-	t.Cleanup(pool.Close)
-	return pool
+	return storetest.Open(t, s.url+settings, store.OpenHot, 6)
 }
 
 // checker is a function as a runs.Checker.

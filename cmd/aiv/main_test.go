@@ -193,8 +193,5 @@ func must(t testing.TB, err error) {
 
 func connect(t *testing.T, url string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := store.Open(t.Context(), url+"&lock_timeout=1min", 2)
-	must(t, err)
-	t.Cleanup(pool.Close)
-	return pool
+	return storetest.Open(t, url, store.Open, 2)
 }

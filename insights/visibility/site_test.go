@@ -39,8 +39,8 @@ var kept storetest.Kept[*site]
 func newSite(t testing.TB) *site {
 	t.Helper()
 	db := kept.Take(t, func(t testing.TB) *site {
-		url := storetest.URL(t) + "&lock_timeout=1min"
-		return &site{pool: open(t, url, store.OpenHot), plain: open(t, url, store.Open)}
+		url := storetest.URL(t)
+		return &site{pool: storetest.Open(t, url, store.OpenHot, 6), plain: storetest.Open(t, url, store.Open, 6)}
 	}, func(db *site) error {
 		storetest.CloseMost(db.pool)
 		return storetest.Clear(db.plain, `visibility_recounts visibility_backlog visibility_facts brands brand_revisions
@@ -62,14 +62,6 @@ VALUES ('q1', 'Which?', 'it', 'IT', 't', '{}', 'active')`)
 	s.dispatcher = s.newDispatcher(t, countBy(s.counter), prepareBy(s.counter))
 	s.older = s.newDispatcher(t, nil, nil)
 	return s
-}
-
-func open(t testing.TB, url string, open func(context.Context, string, int32) (*pgxpool.Pool, error)) *pgxpool.Pool {
-	t.Helper()
-	pool, err := open(t.Context(), url, 6)
-	must(t, err)
-	t.Cleanup(pool.Close)
-	return pool
 }
 
 // newRunningSite returns a site with a run of some jobs.

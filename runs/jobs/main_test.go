@@ -85,15 +85,10 @@ func siteOf(t testing.TB, db *database) *site {
 	return s
 }
 
-// open returns a pool with settings such as "&lock_timeout=1s". Without any, its sessions wait for a lock for longer than
-// a test holds one on a slow machine.
+// open returns a pool with settings such as "&lock_timeout=1s".
 func (db *database) open(t testing.TB, settings string) *pgxpool.Pool {
 	t.Helper()
-	settings = cmp.Or(settings, "&lock_timeout=1min")
-	pool, err := store.OpenHot(t.Context(), db.url+settings, 8)
-	must(t, err)
-	t.Cleanup(pool.Close)
-	return pool
+	return storetest.Open(t, db.url+settings, store.OpenHot, 8)
 }
 
 // dispatcher returns a Dispatcher. What cfg leaves out has a default.

@@ -51,10 +51,7 @@ func equal[T any](t testing.TB, want, got T, what ...any) {
 
 func open(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := store.Open(t.Context(), url+"&lock_timeout=1min", 4)
-	must(t, err)
-	t.Cleanup(pool.Close)
-	return pool
+	return storetest.Open(t, url, store.Open, 4)
 }
 
 // as returns a pool of another role's sessions, with other values of settings.

@@ -97,7 +97,7 @@ func Holders(t testing.TB, pool *pgxpool.Pool) (holders []*pgxpool.Pool) {
 		t.Fatal(err)
 	}
 	for _, server := range d.servers[1:] {
-		holders = append(holders, open(t, named(server, pool.Config().ConnConfig.Database), store.Open))
+		holders = append(holders, Open(t, named(server, pool.Config().ConnConfig.Database), store.Open, 8))
 	}
 	return holders
 }

@@ -50,17 +50,16 @@ func Main(m interface{ Run() int }) {
 	os.Exit(code)
 }
 
-// New returns a pool of plain sessions for a new migrated database. The sessions of tests wait for locks for longer
-// than a test holds one on a slow machine.
+// New returns a pool of plain sessions for a new migrated database; see Open.
 func New(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	return open(t, URL(t), store.Open)
+	return Open(t, URL(t), store.Open, 8)
 }
 
 // Hot is New for hot sessions, as statements have that requests wait for.
 func Hot(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	return open(t, URL(t), store.OpenHot)
+	return Open(t, URL(t), store.OpenHot, 8)
 }
 
 // URL returns the URL of a new migrated database.
@@ -76,7 +75,7 @@ func URL(t testing.TB) string {
 // cluster, and which Citus reports otherwise.
 func Plain(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	return open(t, create(t, template), store.Open)
+	return Open(t, create(t, template), store.Open, 8)
 }
 
 // Empty returns the URL of a new database without tables.
@@ -85,9 +84,14 @@ func Empty(t testing.TB) string {
 	return create(t, "template0")
 }
 
-func open(t testing.TB, url string, open func(context.Context, string, int32) (*pgxpool.Pool, error)) *pgxpool.Pool {
+// Open returns a pool that is closed when the test ends. Unless the URL has a lock_timeout, its sessions wait for locks for
+// longer than a test holds one on a slow machine.
+func Open(t testing.TB, url string, open func(context.Context, string, int32) (*pgxpool.Pool, error), conns int32) *pgxpool.Pool {
 	t.Helper()
-	pool, err := open(t.Context(), url+"&lock_timeout=1min", 8)
+	if !strings.Contains(url, "&lock_timeout=") { // of a repeated setting, pgx takes the last
+		url += "&lock_timeout=1min"
+	}
+	pool, err := open(t.Context(), url, conns)
 	if err != nil {
 		t.Fatal(err)
 	}

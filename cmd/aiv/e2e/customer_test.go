@@ -23,10 +23,7 @@ func database(t *testing.T) (url string, pool *pgxpool.Pool) {
 
 func open(t *testing.T, url string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := store.Open(t.Context(), url+"&lock_timeout=1min", 4)
-	must(t, err)
-	t.Cleanup(pool.Close)
-	return pool
+	return storetest.Open(t, url, store.Open, 4)
 }
 
 func number(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) (n int) {
@@ -128,9 +125,7 @@ func importCatalog(t testing.TB, pool *pgxpool.Pool, file string, providers ...s
 // longer. Its pool must be closed.
 func operator(t testing.TB, databaseURL string) *auth.Admin {
 	t.Helper()
-	pool, err := store.Open(t.Context(), databaseURL+"&lock_timeout=1min", 1)
-	must(t, err)
-	return &auth.Admin{Pool: pool, Actor: "test"}
+	return &auth.Admin{Pool: storetest.Open(t, databaseURL, store.Open, 1), Actor: "test"}
 }
 
 const testCatalog = `{"kind":"provider","code":"p","name":"P"}
