@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store/task"
 )
 
 // A Standby is a hot standby of the primary, for reads. A read uses it only if it has replayed the WAL up to where the
@@ -23,12 +25,17 @@ type Standby struct {
 	pool     *pgxpool.Pool
 	identity string // of the primary's database
 
-	// current reports whether the standby was usable at the latest check or read. Each read verifies its own position;
-	// this only avoids useless attempts.
-	current atomic.Bool
-	lag     atomic.Int64 // a time.Duration
+	// usable reports whether reads could use the standby at the latest check or read. Each read verifies its own
+	// position; this only avoids useless attempts.
+	usable atomic.Bool
+	lag    atomic.Int64 // a time.Duration
 
 	served, left atomic.Uint64
+
+	// Only the check uses these, and its runs do not overlap.
+	current  time.Time // when the standby last had all that the primary had
+	verified bool      // the settings of its sessions
+	reported string    // why reads do not use the standby
 }
 
 // StandbyConfig contains what a Standby depends on.
@@ -59,7 +66,7 @@ func OpenStandby(ctx context.Context, cfg StandbyConfig) (*Standby, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the standby: %w", err)
 	}
-	s := &Standby{cfg: cfg}
+	s := &Standby{cfg: cfg, current: time.Now(), reported: "not checked"}
 	err = cfg.Primary.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 		if IsCitus(conn.Conn()) {
 			return errors.New("a database that is distributed by Citus cannot be read from a standby")
@@ -90,7 +97,7 @@ func (s *Standby) Pool() *pgxpool.Pool { return s.pool }
 
 // Stats returns the state of s.
 func (s *Standby) Stats() StandbyStats {
-	return StandbyStats{s.served.Load(), s.left.Load(), s.current.Load(), time.Duration(s.lag.Load())}
+	return StandbyStats{s.served.Load(), s.left.Load(), s.usable.Load(), time.Duration(s.lag.Load())}
 }
 
 // Reasons not to use a standby.
@@ -126,13 +133,13 @@ func (s *Standby) Read(ctx context.Context, position string, f func(context.Cont
 }
 
 func (s *Standby) read(ctx context.Context, position string, f func(context.Context, Querier) error) (done bool, err error) {
-	if !s.current.Load() || position == "" {
+	if !s.usable.Load() || position == "" {
 		return false, nil
 	}
 	conn, err := s.acquire(ctx, position)
 	if err != nil {
 		if ctx.Err() == nil {
-			s.current.Store(false) // until the next check
+			s.usable.Store(false) // until the next check
 		}
 		return false, nil
 	}
@@ -145,7 +152,7 @@ func (s *Standby) read(ctx context.Context, position string, f func(context.Cont
 		return false, nil // such as a conflict with the replay, which ends only this read
 	}
 	if err != nil && caller.Err() == nil && IsUnavailable(err) {
-		s.current.Store(false)
+		s.usable.Store(false)
 		return false, nil
 	}
 	return true, err
@@ -202,53 +209,47 @@ func replayed(ctx context.Context, conn *pgxpool.Conn, position string) error {
 	return nil
 }
 
-// Watch checks the standby until ctx is done. It logs when reads begin and cease to use it.
-func (s *Standby) Watch(ctx context.Context) {
-	tick := time.NewTicker(checkInterval)
-	defer tick.Stop()
-	current := time.Now() // when the standby last had all that the primary had
-	verified, reported := false, "not checked"
-	for {
-		began := time.Now()
-		err := s.check(ctx)
-		if err == nil && !verified {
-			err = VerifySession(ctx, s.pool)
-			verified = err == nil
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		reason := ""
-		if err == nil {
-			current = began
-		} else {
-			reason = err.Error()
-		}
-		s.lag.Store(int64(time.Since(current)))
-		s.current.Store(err == nil)
-		switch {
-		case reason == reported:
-		case err == nil:
-			s.cfg.Log.Info("reads use the standby")
-		default:
-			s.cfg.Log.Warn("reads do not use the standby", "error", reason)
-		}
-		if errors.Is(err, errNoStandby) {
-			s.pool.Reset() // another server of the URL may be a standby
-		}
-		reported = reason
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+// Task returns the check that decides whether reads use the standby. It logs when they begin and cease to. A standby that
+// reads cannot use is no failure of the check.
+func (s *Standby) Task() task.Task {
+	return task.Task{Name: "check_standby", Every: checkInterval, Prompt: true, Timeout: s.cfg.Timeout, Run: s.update}
+}
+
+// update checks the standby.
+func (s *Standby) update(ctx context.Context) error {
+	began := time.Now()
+	err := s.check(ctx)
+	if err == nil && !s.verified {
+		err = VerifySession(ctx, s.pool)
+		s.verified = err == nil
 	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil // the process ends
+	}
+	reason := ""
+	if err == nil {
+		s.current = began
+	} else {
+		reason = err.Error()
+	}
+	s.lag.Store(int64(time.Since(s.current)))
+	s.usable.Store(err == nil)
+	switch {
+	case reason == s.reported:
+	case err == nil:
+		s.cfg.Log.Info("reads use the standby")
+	default:
+		s.cfg.Log.Warn("reads do not use the standby", "error", reason)
+	}
+	if errors.Is(err, errNoStandby) {
+		s.pool.Reset() // another server of the URL may be a standby
+	}
+	s.reported = reason
+	return nil
 }
 
 // check returns why reads should not use the standby, or nil if it catches up with the primary within MaxLag.
 func (s *Standby) check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
 	var position string
 	if err := s.cfg.Primary.QueryRow(ctx, `SELECT `+flushedPosition).Scan(&position); err != nil {
 		return fmt.Errorf("reading the primary's WAL position: %w", err)

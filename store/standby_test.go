@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
 	"aiv/store"
 	"aiv/store/storetest"
+	"aiv/store/task"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -53,15 +53,13 @@ func openStandby(t *testing.T, primary *pgxpool.Pool, url string, timeout, maxLa
 	return s
 }
 
-// untilCurrent checks a standby until reads use it. No check changes Current from there on.
+// untilCurrent checks a standby until reads use it.
 func untilCurrent(t *testing.T, s *store.Standby) {
 	t.Helper()
-	watching, stop := context.WithCancel(t.Context())
-	var watched sync.WaitGroup
-	watched.Go(func() { s.Watch(watching) })
-	storetest.Eventually(t, "reads use the standby", func() bool { return s.Stats().Current })
-	stop()
-	watched.Wait()
+	storetest.Eventually(t, "reads use the standby", func() bool {
+		must(t, s.Task().Run(t.Context()))
+		return s.Stats().Current
+	})
 }
 
 func reading(sql string) func(context.Context, store.Querier) error {
@@ -176,7 +174,8 @@ func testStandbyWait(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluste
 func testPromotedStandby(t *testing.T, pool *pgxpool.Pool, promoted, other *storetest.Cluster) {
 	url := storetest.ClusterURL("&target_session_attrs=standby", promoted, other)
 	s := openStandby(t, pool, url, time.Minute, time.Minute)
-	go s.Watch(t.Context())
+	checks := task.NewRunner(slog.New(slog.DiscardHandler), []task.Task{s.Task()})
+	go checks.Run(t.Context())
 	reads := func(from *storetest.Cluster) func() bool {
 		return func() bool {
 			var data string

@@ -69,7 +69,7 @@ var allowedImports = map[string][]string{
 	"aiv/insights/webhooks/delivery":     {"aiv/insights/webhooks", "aiv/store", "aiv/store/task"},
 	"aiv/insights/webhooks/webhookstest": {"aiv/store", "aiv/store/storetest"},
 
-	"aiv/store":            {},
+	"aiv/store":            {"aiv/store/task"},
 	"aiv/store/batch":      {"aiv/store"},
 	"aiv/store/jsonl":      {"aiv/store", "aiv/store/strictjson"},
 	"aiv/store/private":    {},

@@ -153,7 +153,7 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 	s := &service{Options: &o.Options, name: schema.Serve, pool: pool, log: log, metrics: metrics, server: httpserver.New(handler, log), path: gateway.Base}
 	s.tasks = o.tasks(background, log)
 	if standby != nil {
-		s.loops = append(s.loops, standby.Watch)
+		s.tasks = append(s.tasks, standby.Task())
 	}
 	return s.run(ctx, l)
 }

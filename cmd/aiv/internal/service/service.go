@@ -55,9 +55,8 @@ type service struct {
 	server  *http.Server
 	path    string // of the routes
 
-	// tasks and loops run until their context is done, which is when the service is asked to end. Loops are background
-	// work that is not done at intervals: pipelines, which wait for work and finish what they have begun, and those
-	// that log their own state.
+	// tasks and loops run until their context is done, which is when the service is asked to end. Loops are pipelines:
+	// they wait for work, and finish what they have begun.
 	tasks []task.Task
 	loops []func(context.Context)
 }
