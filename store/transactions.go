@@ -50,8 +50,10 @@ func Step(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 const stepSettings = `SELECT set_config('lock_timeout', '2s', true), set_config('statement_timeout', '10min', true)`
 
 // BoundIdle is an expression for the first SELECT of a transaction whose locks other accounts wait for. A process that
-// stops inside the transaction loses its session, and so the locks, after 3 s.
-const BoundIdle = `set_config('idle_in_transaction_session_timeout', '3s', true)`
+// stops inside the transaction loses its session, and so the locks, after 3 s, or after the time that the URL of the
+// database sets as aiv.max_idle_with_locks.
+const BoundIdle = `set_config('idle_in_transaction_session_timeout', ` +
+	`coalesce(nullif(current_setting('aiv.max_idle_with_locks', true), ''), '3s'), true)`
 
 // SetLockTimeout bounds each wait for a lock in a transaction by the time in $1.
 const SetLockTimeout = `SELECT set_config('lock_timeout', $1, true)`

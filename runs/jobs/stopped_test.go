@@ -56,7 +56,7 @@ func TestStoppedClaim(t *testing.T) {
 func (s *site) whileStopped(sql string, f func(*pgxpool.Pool) error, then func()) {
 	s.t.Helper()
 	stop := newStopper(sql)
-	pool := storetest.WithTracer(s.t, s.pool, stop)
+	pool := storetest.WithTracer(s.t, s.open(s.t, "&aiv.max_idle_with_locks="), stop) // the product's bound
 	s.t.Cleanup(stop.release) // before the pool is closed, which waits for the connection
 	ended := make(chan error, 1)
 	go func() { ended <- f(pool) }()

@@ -143,7 +143,7 @@ func create(t testing.TB, template string) string {
 			t.Errorf("drop the test's database: %v", err)
 		}
 	})
-	return url + "&connect_timeout=60" // a session of a slow machine begins late
+	return url + patient
 }
 
 func execSQL(ctx context.Context, url, sql string) error {
@@ -155,6 +155,10 @@ func execSQL(ctx context.Context, url, sql string) error {
 	_, err = conn.Exec(ctx, sql)
 	return err
 }
+
+// patient is the part of a URL for sessions of a slow machine: one may begin late, and pause between the statements of
+// a transaction.
+const patient = "&connect_timeout=60&aiv.max_idle_with_locks=1min"
 
 // named returns the URL of another database of the same server.
 func named(admin, name string) string {

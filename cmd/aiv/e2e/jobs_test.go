@@ -128,7 +128,7 @@ func (w *workerClient) settles(t *testing.T, jobs []job) {
 func TestRunIsWorkedThroughBothServices(t *testing.T) {
 	t.Parallel()
 	url, _, _, key := databaseOfCustomer(t)
-	serve, dispatch := startServe(t, url), startDispatch(t, url, "-drain", "20s")
+	serve, dispatch := startServe(t, url), startDispatch(t, url, "-drain", "29s")
 	worker := newWorker(t, url)
 	w := &workerClient{dispatch.base, worker.Token}
 
