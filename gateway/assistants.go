@@ -34,7 +34,7 @@ func (x *exchange) checkAssistant(r *http.Request) error {
 
 // assist answers a message of an assistant.
 func (g *Gateway) assist(x *exchange, r *http.Request) error {
-	if err := request.ReadParameters(r.URL.RawQuery).Only(); err != nil {
+	if err := request.ReadParameters(r.URL.RawQuery).None(); err != nil {
 		return err
 	}
 	v, err := readJSON(x, r)

@@ -53,9 +53,6 @@ type brandBody struct {
 // the types. Which names are valid depends on match_case: matchCase, if not nil, returns the match_case of the stored
 // brand. It is called only if a body with names has faults; otherwise brands.Update checks the names.
 func readBrandBody(x *exchange, r *http.Request, members brandMembers, matchCase func() bool) (*brandBody, error) {
-	if err := x.params.Only(); err != nil {
-		return nil, err
-	}
 	body, at, err := bodyOf(x, r)
 	if err != nil {
 		return nil, err

@@ -41,9 +41,6 @@ var brandList = list[brands.Filter, brands.Brand]{
 }
 
 func (g *Gateway) readBrand(x *exchange, r *http.Request) error {
-	if err := x.params.Only(); err != nil {
-		return err
-	}
 	b, err := g.getBrand(x, r)
 	if err != nil {
 		return err

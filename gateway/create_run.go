@@ -35,9 +35,6 @@ type runCreated struct {
 }
 
 func (g *Gateway) createRun(x *exchange, r *http.Request) error {
-	if err := x.params.Only(); err != nil {
-		return err
-	}
 	body, at, err := bodyOf(x, r)
 	if err != nil {
 		return err

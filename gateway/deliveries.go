@@ -53,9 +53,6 @@ var deliveryList = list[deliveryFilter, webhooks.Delivery]{
 
 // resendEvent requires the scope that reading the event requires.
 func (g *Gateway) resendEvent(x *exchange, r *http.Request) error {
-	if err := x.params.Only(); err != nil {
-		return err
-	}
 	event, err := readEventID(x, r)
 	if err != nil {
 		return err

@@ -48,12 +48,9 @@ var eventList = list[events.Filter, events.Event]{
 }
 
 func (g *Gateway) readEvent(x *exchange, r *http.Request) error {
-	if err := x.params.Only(); err != nil {
-		return err
-	}
-	id, err := store.ParseID("evt", r.PathValue("id"))
+	id, err := pathID(r, "evt", events.ErrNotFound)
 	if err != nil {
-		return events.ErrNotFound
+		return err
 	}
 	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
 		e, err := g.readableEvent(ctx, x, id)

@@ -75,9 +75,6 @@ func readQuestionChange(x *exchange, r *http.Request) (c catalog.QuestionChange,
 
 // readQuestionBody calls read with the object that the body is, and returns the faults that were found.
 func readQuestionBody(x *exchange, r *http.Request, required, optional []string, read func(request.Object)) error {
-	if err := x.params.Only(); err != nil {
-		return err
-	}
 	body, at, err := bodyOf(x, r)
 	if err != nil {
 		return err

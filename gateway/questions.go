@@ -47,9 +47,6 @@ var questionList = list[catalog.QuestionFilter, catalog.Question]{
 }
 
 func (g *Gateway) readQuestion(x *exchange, r *http.Request) error {
-	if err := x.params.Only(); err != nil {
-		return err
-	}
 	id, err := questionID(r)
 	if err != nil {
 		return err

@@ -188,7 +188,8 @@ func (g *Gateway) pathHandler(path string) http.HandlerFunc {
 	}
 }
 
-// serveRoute calls the route's handler if the credential may use the route.
+// serveRoute calls the route's handler if the credential may use the route. The handlers of routes that have parameters
+// report unknown ones together with other faults.
 func (g *Gateway) serveRoute(x *exchange, req *http.Request, r *route) error {
 	c := x.credential()
 	if r.entitled && !c.Plan.Entitled(auth.APIAccess) {
@@ -199,6 +200,11 @@ func (g *Gateway) serveRoute(x *exchange, req *http.Request, r *route) error {
 	}
 	if x.tooMany {
 		return request.TooManyParameters()
+	}
+	if r.input.query == nil {
+		if err := x.params.None(); err != nil {
+			return err
+		}
 	}
 	return r.handle(g, x, req)
 }

@@ -94,9 +94,6 @@ var runList = list[runs.Filter, runs.Run]{
 }
 
 func (g *Gateway) readRun(x *exchange, r *http.Request) error {
-	if err := x.params.Only(); err != nil {
-		return err
-	}
 	id, err := runID(r)
 	if err != nil {
 		return err
@@ -114,9 +111,6 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 // cancelRun responds to POST /v1/runs/{id}/cancel with the run. An Idempotency-Key is ignored, because the request is
 // idempotent without it.
 func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
-	if err := x.params.Only(); err != nil {
-		return err
-	}
 	if err := readEmptyBody(x, r); err != nil {
 		return err
 	}

@@ -64,9 +64,6 @@ type scheduleBody struct {
 // readScheduleBody reads the members of a schedule that a client sets. In a new schedule it also checks that they fit
 // each other.
 func readScheduleBody(x *exchange, r *http.Request, members scheduleMembers) (*scheduleBody, error) {
-	if err := x.params.Only(); err != nil {
-		return nil, err
-	}
 	body, at, err := bodyOf(x, r)
 	if err != nil {
 		return nil, err

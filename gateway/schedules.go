@@ -202,9 +202,6 @@ func (g *Gateway) changeSchedule(x *exchange, r *http.Request) error {
 
 // deleteSchedule accepts a DELETE request without a body at the plain address, and the body {}.
 func (g *Gateway) deleteSchedule(x *exchange, r *http.Request) error {
-	if err := x.params.Only(); err != nil {
-		return err
-	}
 	if err := readNoBody(x, r); err != nil {
 		return err
 	}

@@ -31,9 +31,6 @@ type webhookChange struct {
 
 // readWebhookBody reads the members of a webhook that a client sets.
 func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, optional []string) (*webhooks.Change, error) {
-	if err := x.params.Only(); err != nil {
-		return nil, err
-	}
 	body, at, err := bodyOf(x, r)
 	if err != nil {
 		return nil, err

@@ -71,9 +71,6 @@ func (g *Gateway) createWebhook(x *exchange, r *http.Request) error {
 }
 
 func (g *Gateway) readWebhook(x *exchange, r *http.Request) error {
-	if err := x.params.Only(); err != nil {
-		return err
-	}
 	id, err := webhookID(r)
 	if err != nil {
 		return err
@@ -112,9 +109,6 @@ func (g *Gateway) changeWebhook(x *exchange, r *http.Request) error {
 
 // deleteWebhook accepts a DELETE request without a body at the plain address, and the body {}.
 func (g *Gateway) deleteWebhook(x *exchange, r *http.Request) error {
-	if err := x.params.Only(); err != nil {
-		return err
-	}
 	if err := readNoBody(x, r); err != nil {
 		return err
 	}
@@ -160,9 +154,6 @@ func (g *Gateway) testWebhook(x *exchange, r *http.Request) error {
 
 // webhookCommand reads a request that has the body {}.
 func (x *exchange) webhookCommand(r *http.Request) (id store.ID, err error) {
-	if err := x.params.Only(); err != nil {
-		return id, err
-	}
 	if err := readEmptyBody(x, r); err != nil {
 		return id, err
 	}

@@ -86,9 +86,9 @@ func (p *Parameters) Take(name string) (taken Parameters) {
 	return taken
 }
 
-// Only returns a problem that names every parameter that the route does not have, and every other fault.
-func (p Parameters) Only(known ...string) error {
-	if f := p.Faults(known); len(f) > 0 {
+// None returns a problem that names every parameter, for a route that has none.
+func (p Parameters) None() error {
+	if f := p.Faults(nil); len(f) > 0 {
 		return InvalidParameters(f)
 	}
 	return nil

@@ -174,7 +174,7 @@ func (h *Handler) serveWorker(x *exchange) error {
 	if len(params) > request.MaxParameters {
 		return request.TooManyParameters()
 	}
-	if err := params.Only(); err != nil {
+	if err := params.None(); err != nil {
 		return err
 	}
 	return op.serve(h, x)
