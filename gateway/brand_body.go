@@ -3,9 +3,7 @@ package gateway
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
@@ -59,7 +57,7 @@ func readBrandBody(x *exchange, r *http.Request, members brandMembers, matchCase
 	}
 	var f problem.Faults
 	b := &brandBody{Object: request.NewOpenObject(body, at, &f, members.required, members.optional)}
-	b.Kind = b.word("kind", brands.Kinds)
+	b.Kind = b.OneOf("kind", brands.Kinds)
 	if b.Member("name") != nil {
 		b.Name = new(b.Text("name"))
 	}
@@ -72,7 +70,7 @@ func readBrandBody(x *exchange, r *http.Request, members brandMembers, matchCase
 	for _, name := range members.optional {
 		switch name {
 		case "status":
-			b.Status = b.word(name, brands.Statuses)
+			b.Status = b.OneOf(name, brands.Statuses)
 		case "brand_id", "run_id":
 			b.checkID(name)
 		}
@@ -89,18 +87,6 @@ func readBrandBody(x *exchange, r *http.Request, members brandMembers, matchCase
 	}
 	b.addFaults(&f, faults)
 	return nil, invalidBrand(f)
-}
-
-// word reads an optional member that is one of some words.
-func (b *brandBody) word(name string, words []string) *string {
-	v := b.Member(name)
-	if v == nil {
-		return nil
-	}
-	if v.Kind != strictjson.KindString || !slices.Contains(words, v.Text) {
-		b.Fault(name, "must be one of "+strings.Join(words, ", "))
-	}
-	return &v.Text
 }
 
 // texts reads an optional list of strings. It returns nil only if the list is missing.
@@ -128,10 +114,7 @@ func (b *brandBody) checkID(name string) {
 // addFaults reports faults of texts, except where a fault of their type is reported.
 func (b *brandBody) addFaults(to *problem.Faults, faults []brands.Fault) {
 	for _, fault := range faults {
-		pointer := b.At.String() + "/" + fault.At
-		if !slices.ContainsFunc(*to, func(f problem.Fault) bool { return f.Pointer == pointer }) {
-			to.Add(pointer, fault.Detail)
-		}
+		to.AddUnlessAt(b.At.String()+"/"+fault.At, fault.Detail)
 	}
 }
 

@@ -63,12 +63,7 @@ func readQuestionChange(x *exchange, r *http.Request) (c catalog.QuestionChange,
 			c.Topic = new(readText(o, "topic", catalog.MaxFilterable))
 		}
 		c.Tags = readTags(o)
-		if v := o.Member("status"); v != nil {
-			if v.Kind != strictjson.KindString || !slices.Contains(catalog.QuestionStatuses, v.Text) {
-				o.Fault("status", "must be one of "+strings.Join(catalog.QuestionStatuses, ", "))
-			}
-			c.Status = new(v.Text)
-		}
+		c.Status = o.OneOf("status", catalog.QuestionStatuses)
 	})
 	return c, err
 }

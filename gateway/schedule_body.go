@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -71,7 +69,7 @@ func readScheduleBody(x *exchange, r *http.Request, members scheduleMembers) (*s
 	var f problem.Faults
 	b := &scheduleBody{Object: request.NewOpenObject(body, at, &f, members.required, members.optional)}
 	b.readName()
-	b.Cadence = b.word("cadence", schedules.Cadences)
+	b.Cadence = b.OneOf("cadence", schedules.Cadences)
 	b.readAt()
 	b.readDays()
 	b.readZone()
@@ -86,7 +84,7 @@ func readScheduleBody(x *exchange, r *http.Request, members scheduleMembers) (*s
 	b.readAlerts(at, &f)
 	isNew := len(members.required) > 0
 	if !isNew {
-		b.Status = b.word("status", schedules.Statuses)
+		b.Status = b.OneOf("status", schedules.Statuses)
 	}
 	if isNew && b.MinChange == nil {
 		b.MinChange = new(schedules.DefaultMinChange)
@@ -116,23 +114,8 @@ func (b *scheduleBody) addRuleFaults(f *problem.Faults) {
 		rule.Day = b.Day.Value
 	}
 	for _, fault := range rule.Faults() {
-		pointer := b.Object.At.String() + "/" + fault.At
-		if !slices.ContainsFunc(*f, func(other problem.Fault) bool { return other.Pointer == pointer }) {
-			f.Add(pointer, fault.Detail)
-		}
+		f.AddUnlessAt(b.Object.At.String()+"/"+fault.At, fault.Detail)
 	}
-}
-
-// word reads an optional member that is one of some words.
-func (b *scheduleBody) word(name string, words []string) *string {
-	v := b.Member(name)
-	if v == nil {
-		return nil
-	}
-	if v.Kind != strictjson.KindString || !slices.Contains(words, v.Text) {
-		b.Fault(name, "must be one of "+strings.Join(words, ", "))
-	}
-	return &v.Text
 }
 
 func (b *scheduleBody) readName() {
@@ -155,7 +138,7 @@ func (b *scheduleBody) readName() {
 }
 
 // clockTime is the form of a time of day.
-var clockTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`) })
+var clockTime = store.Pattern(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
 
 func (b *scheduleBody) readAt() {
 	if b.Member("at") == nil {
@@ -173,7 +156,7 @@ func (b *scheduleBody) readDays() {
 	if v := b.Member("weekday"); v != nil {
 		b.Weekday = &schedules.Word{}
 		if v.Kind != strictjson.KindNull {
-			b.Weekday.Value = b.word("weekday", schedules.Weekdays)
+			b.Weekday.Value = b.OneOf("weekday", schedules.Weekdays)
 		}
 	}
 	if v := b.Member("day"); v != nil {

@@ -24,6 +24,13 @@ const MaxFaults = 1000
 // Add reports a fault at a JSON pointer into the body, such as "#/body/country".
 func (f *Faults) Add(pointer, detail string) { f.add(Fault{Pointer: pointer, Detail: detail}) }
 
+// AddUnlessAt is Add unless a fault at the pointer is reported already.
+func (f *Faults) AddUnlessAt(pointer, detail string) {
+	if !slices.ContainsFunc(*f, func(other Fault) bool { return other.Pointer == pointer }) {
+		f.Add(pointer, detail)
+	}
+}
+
 // AddParameter reports a fault of a query parameter, once.
 func (f *Faults) AddParameter(name, detail string) {
 	name = shorten(name)

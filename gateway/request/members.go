@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"aiv/gateway/problem"
@@ -110,6 +111,18 @@ func (o Object) Matching(name string, form *regexp.Regexp, want string) string {
 		o.Fault(name, "must be "+want)
 	}
 	return v.Text
+}
+
+// OneOf reads an optional string that must be one of the words. It returns nil if the member is missing.
+func (o Object) OneOf(name string, words []string) *string {
+	v := o.Member(name)
+	if v == nil {
+		return nil
+	}
+	if v.Kind != strictjson.KindString || !slices.Contains(words, v.Text) {
+		o.Fault(name, "must be one of "+strings.Join(words, ", "))
+	}
+	return &v.Text
 }
 
 // Positive reads an integer of at least 1. One that exceeds int64 is read as the largest int64.
