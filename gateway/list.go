@@ -189,11 +189,7 @@ func (l *list[F, T]) end(g *Gateway, x *exchange, b []byte, rows []T, more bool)
 
 // query returns the names of the parameters of the route.
 func (l *list[F, T]) query() []string {
-	names := []string{"limit", "cursor"}
-	for i := range l.filters {
-		names = append(names, l.filters[i].name)
-	}
-	return names
+	return append([]string{"limit", "cursor"}, namesOf(l.filters)...)
 }
 
 // parameters reads the filters, the limit and the cursor, and reports every fault.
@@ -205,19 +201,10 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (selected store.P
 			continue
 		}
 		wrong := ""
-		switch i := slices.IndexFunc(l.filters, func(f filter[F]) bool { return f.name == p.Name }); {
-		case i >= 0:
+		if i := slices.IndexFunc(l.filters, func(f filter[F]) bool { return f.name == p.Name }); i >= 0 {
 			wrong = l.filters[i].read(f, p.Value)
-		case p.Name == "limit":
-			var ok bool
-			if selected.Limit, ok = readLimit(p.Value); !ok {
-				wrong = "must be an integer from 1 to " + strconv.Itoa(maxLimit)
-			}
-		case p.Name == "cursor" && !slices.ContainsFunc(x.params, request.Parameter.IsFaulty):
-			var ok bool
-			if selected.After, ok = g.open(x.bound(), p.Value, l.byText); !ok {
-				wrong = "must be a next_cursor of this list with the same filters"
-			}
+		} else {
+			wrong = g.readPosition(x, p, l.byText, &selected)
 		}
 		if wrong != "" {
 			faults.AddParameter(p.Name, wrong)
@@ -235,10 +222,21 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (selected store.P
 	return selected, nil
 }
 
-// readLimit reads the parameter limit.
-func readLimit(v string) (limit int, ok bool) {
-	limit, err := strconv.Atoi(v)
-	return limit, err == nil && limit >= 1 && limit <= maxLimit && v[0] != '+' && v[0] != '0'
+// readPosition reads the parameters limit and cursor, and reports what is wrong with them. It ignores other parameters.
+func (g *Gateway) readPosition(x *exchange, p request.Parameter, byText bool, to *store.Page) (wrong string) {
+	switch {
+	case p.Name == "limit":
+		limit, err := strconv.Atoi(p.Value)
+		if to.Limit = limit; err != nil || limit < 1 || limit > maxLimit || p.Value[0] == '+' || p.Value[0] == '0' {
+			return "must be an integer from 1 to " + strconv.Itoa(maxLimit)
+		}
+	case p.Name == "cursor" && !slices.ContainsFunc(x.params, request.Parameter.IsFaulty):
+		var ok bool
+		if to.After, ok = g.open(x.bound(), p.Value, byText); !ok {
+			return "must be a next_cursor of this list with the same filters"
+		}
+	}
+	return ""
 }
 
 // bound returns what a cursor is bound to: the path, the account and the filters.

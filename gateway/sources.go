@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"aiv/gateway/problem"
-	"aiv/gateway/request"
 	"aiv/gateway/wire"
 	"aiv/insights/visibility"
 	"aiv/store"
@@ -44,8 +42,7 @@ type sourceDocument struct {
 type sourcesQuery struct {
 	visibility.SourceQuery
 	window
-	limit int
-	after *store.Position
+	selected store.Page
 }
 
 func (q *sourcesQuery) filter() *visibility.Filter { return &q.Filter }
@@ -85,9 +82,16 @@ func (w *window) isWide(from, to *time.Time) bool {
 // readSources responds with a page of the sources that answers cite. All rows are computed for each page, because rows
 // are ordered by how often they are cited.
 func (g *Gateway) readSources(x *exchange, r *http.Request) error {
-	q := sourcesQuery{window: window{zoneName: "UTC", zone: time.UTC}, limit: defaultLimit}
+	q := sourcesQuery{window: window{zoneName: "UTC", zone: time.UTC}, selected: store.Page{Limit: defaultLimit}}
 	faults := readFilters(x, sourcesFilters, &q)
-	g.readPagePosition(x, &q.limit, &q.after, &faults)
+	for _, p := range x.params {
+		if p.Fault != "" {
+			continue
+		}
+		if wrong := g.readPosition(x, p, true, &q.selected); wrong != "" {
+			faults.AddParameter(p.Name, wrong)
+		}
+	}
 	q.From, q.To = q.span("from", "to", &faults)
 	if q.ByPage && !x.given("run_id") && (!x.given("from") || !x.given("to") || q.isWide(q.From, q.To)) {
 		faults.AddParameter("level", "url requires run_id, or from and to that are at most 92 days apart")
@@ -104,28 +108,9 @@ func (g *Gateway) readSources(x *exchange, r *http.Request) error {
 	})
 }
 
-// readPagePosition reads the parameters limit and cursor of a list whose cursors are texts.
-func (g *Gateway) readPagePosition(x *exchange, limit *int, after **store.Position, faults *problem.Faults) {
-	for _, p := range x.params {
-		switch {
-		case p.Fault != "":
-		case p.Name == "limit":
-			n, ok := readLimit(p.Value)
-			if *limit = n; !ok {
-				faults.AddParameter("limit", "must be an integer from 1 to "+strconv.Itoa(maxLimit))
-			}
-		case p.Name == "cursor" && !slices.ContainsFunc(x.params, request.Parameter.IsFaulty):
-			position, ok := g.open(x.bound(), p.Value, true)
-			if *after = position; !ok {
-				faults.AddParameter("cursor", "must be a next_cursor of this list with the same filters")
-			}
-		}
-	}
-}
-
 func (g *Gateway) sourcesPage(x *exchange, q *sourcesQuery, found *visibility.Sources) (page, error) {
-	rows := rowsAfter(found.Rows, q.after)
-	return x.fit(min(len(rows), q.limit), func(n int) page {
+	rows := rowsAfter(found.Rows, q.selected.After)
+	return x.fit(min(len(rows), q.selected.Limit), func(n int) page {
 		return g.sourcesPageOf(x, found, rows[:n], n < len(rows))
 	})
 }
