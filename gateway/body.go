@@ -105,6 +105,9 @@ func bodyOf(x *exchange, r *http.Request) (v *strictjson.Value, at *request.Loca
 	return &body, request.At("#"), err
 }
 
+// bodyMembers are the names of the members of a body.
+type bodyMembers struct{ required, optional []string }
+
 // empty is the body of routes that take no members, which readEmptyBody reads.
 type empty struct{}
 

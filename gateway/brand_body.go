@@ -32,13 +32,10 @@ type brandChange struct {
 	Status    *string  `json:"status,omitempty"`
 }
 
-// brandMembers are the members of a body that describes a brand.
-type brandMembers struct{ required, optional []string }
-
 var (
-	newBrandMembers    = brandMembers{[]string{"kind", "name"}, []string{"aliases", "domains", "exclude", "match_case"}}
-	brandChangeMembers = brandMembers{nil, []string{"kind", "name", "aliases", "domains", "exclude", "match_case", "status"}}
-	brandDraftMembers  = brandMembers{newBrandMembers.required, append([]string{"brand_id", "run_id"}, newBrandMembers.optional...)}
+	newBrandMembers    = bodyMembers{[]string{"kind", "name"}, []string{"aliases", "domains", "exclude", "match_case"}}
+	brandChangeMembers = bodyMembers{nil, []string{"kind", "name", "aliases", "domains", "exclude", "match_case", "status"}}
+	brandDraftMembers  = bodyMembers{newBrandMembers.required, append([]string{"brand_id", "run_id"}, newBrandMembers.optional...)}
 )
 
 // A brandBody is a body that describes a brand, and its location.
@@ -50,7 +47,7 @@ type brandBody struct {
 // readBrandBody reads the members of a brand that a client sets. It reports faults of the texts together with faults of
 // the types. Which names are valid depends on match_case: matchCase, if not nil, returns the match_case of the stored
 // brand. It is called only if a body with names has faults; otherwise brands.Update checks the names.
-func readBrandBody(x *exchange, r *http.Request, members brandMembers, matchCase func() bool) (*brandBody, error) {
+func readBrandBody(x *exchange, r *http.Request, members bodyMembers, matchCase func() bool) (*brandBody, error) {
 	body, at, err := bodyOf(x, r)
 	if err != nil {
 		return nil, err

@@ -194,14 +194,10 @@ func newComparisonDocument(
 }
 
 func newSideDocument(s *visibility.Side, f *visibility.Filter) sideDocument {
-	d := sideDocument{
-		From: store.FormatTimeOrNil(f.From), To: store.FormatTimeOrNil(f.To), Answers: newAnswerCounts(s.Answers),
-		Complete: s.Answers.Complete(), Compared: s.Compared, LeftOut: leftOut(s.LeftOut),
+	return sideDocument{
+		RunID: idOrNull("run", f.Run), From: store.FormatTimeOrNil(f.From), To: store.FormatTimeOrNil(f.To),
+		Answers: newAnswerCounts(s.Answers), Complete: s.Answers.Complete(), Compared: s.Compared, LeftOut: leftOut(s.LeftOut),
 	}
-	if f.Run != nil {
-		d.RunID = new(f.Run.Text("run"))
-	}
-	return d
 }
 
 func newRateChange(c *visibility.RateChange) rateChange {

@@ -33,19 +33,17 @@ type resend struct {
 	EventID string `json:"event_id"`
 }
 
-// A deliveryFilter selects deliveries by status.
-type deliveryFilter struct{ status string }
-
-var deliveryList = list[deliveryFilter, webhooks.Delivery]{
-	filters: []filter[deliveryFilter]{
-		wordFilter("status", webhooks.DeliveryStatuses(), func(f *deliveryFilter) *string { return &f.status }),
+// deliveryList is filtered by status only.
+var deliveryList = list[string, webhooks.Delivery]{
+	filters: []filter[string]{
+		wordFilter("status", webhooks.DeliveryStatuses(), func(status *string) *string { return status }),
 	},
-	read: func(ctx context.Context, db store.Querier, x *exchange, f deliveryFilter, page store.Page) ([]webhooks.Delivery, error) {
+	read: func(ctx context.Context, db store.Querier, x *exchange, status string, page store.Page) ([]webhooks.Delivery, error) {
 		id, err := webhookID(&x.routed)
 		if err != nil {
 			return nil, err
 		}
-		return webhooks.Deliveries(ctx, db, x.credential().AccountID, id, f.status, page)
+		return webhooks.Deliveries(ctx, db, x.credential().AccountID, id, status, page)
 	},
 	sortKey: func(d *webhooks.Delivery) store.Position { return store.Position{Time: d.CreatedAt, ID: d.EventID} },
 	wire:    func(d *webhooks.Delivery) any { return newDeliveryDocument(d) },

@@ -98,6 +98,5 @@ func idOrNull(prefix string, id *store.ID) *string {
 	if id == nil {
 		return nil
 	}
-	text := id.Text(prefix)
-	return &text
+	return new(id.Text(prefix))
 }

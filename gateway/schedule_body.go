@@ -44,12 +44,9 @@ type scheduleChange struct {
 	Status   *string         `json:"status,omitempty"`
 }
 
-// scheduleMembers are the members of a body that describes a schedule.
-type scheduleMembers struct{ required, optional []string }
-
 var (
-	newScheduleMembers    = scheduleMembers{[]string{"name", "cadence", "at", "time_zone", "run"}, []string{"weekday", "day", "alerts"}}
-	scheduleChangeMembers = scheduleMembers{nil, []string{"name", "cadence", "at", "weekday", "day", "time_zone", "run", "alerts", "status"}}
+	newScheduleMembers    = bodyMembers{[]string{"name", "cadence", "at", "time_zone", "run"}, []string{"weekday", "day", "alerts"}}
+	scheduleChangeMembers = bodyMembers{nil, []string{"name", "cadence", "at", "weekday", "day", "time_zone", "run", "alerts", "status"}}
 )
 
 // A scheduleBody is a body that describes a schedule, and its location. proposal is nil if it has no run.
@@ -61,7 +58,7 @@ type scheduleBody struct {
 
 // readScheduleBody reads the members of a schedule that a client sets. In a new schedule it also checks that they fit
 // each other.
-func readScheduleBody(x *exchange, r *http.Request, members scheduleMembers) (*scheduleBody, error) {
+func readScheduleBody(x *exchange, r *http.Request, members bodyMembers) (*scheduleBody, error) {
 	body, at, err := bodyOf(x, r)
 	if err != nil {
 		return nil, err

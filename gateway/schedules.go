@@ -102,19 +102,17 @@ func newOccurrenceDocument(o *schedules.Occurrence) occurrenceDocument {
 		o.Detail, idOrNull("run", o.RunID), store.FormatTime(o.CreatedAt), store.FormatTimeOrNil(o.EvaluatedAt)}
 }
 
-// An occurrenceFilter selects occurrences by status.
-type occurrenceFilter struct{ status string }
-
-var occurrenceList = list[occurrenceFilter, schedules.Occurrence]{
-	filters: []filter[occurrenceFilter]{
-		wordFilter("status", schedules.OccurrenceStatuses, func(f *occurrenceFilter) *string { return &f.status }),
+// occurrenceList is filtered by status only.
+var occurrenceList = list[string, schedules.Occurrence]{
+	filters: []filter[string]{
+		wordFilter("status", schedules.OccurrenceStatuses, func(status *string) *string { return status }),
 	},
-	read: func(ctx context.Context, db store.Querier, x *exchange, f occurrenceFilter, page store.Page) ([]schedules.Occurrence, error) {
+	read: func(ctx context.Context, db store.Querier, x *exchange, status string, page store.Page) ([]schedules.Occurrence, error) {
 		id, err := scheduleID(&x.routed)
 		if err != nil {
 			return nil, err
 		}
-		return schedules.Occurrences(ctx, db, x.credential().AccountID, id, f.status, page)
+		return schedules.Occurrences(ctx, db, x.credential().AccountID, id, status, page)
 	},
 	sortKey: func(o *schedules.Occurrence) store.Position { return store.Position{Time: o.DueAt, ID: o.ScheduleID} },
 	wire:    func(o *schedules.Occurrence) any { return newOccurrenceDocument(o) },

@@ -133,15 +133,12 @@ func (g *Gateway) sourcesPageOf(x *exchange, found *visibility.Sources, rows []v
 
 func newSourceDocument(row *visibility.SourceRow) sourceDocument {
 	d := sourceDocument{
-		Host: row.Host, Owner: row.Owner, Answers: row.Answers, CitationShare: newShareDocument(&row.CitationShare),
-		Models: row.Models, Questions: row.Questions,
+		Host: row.Host, Owner: row.Owner, BrandID: idOrNull("brand", row.Brand), Answers: row.Answers,
+		CitationShare: newShareDocument(&row.CitationShare), Models: row.Models, Questions: row.Questions,
 		FirstCitedAt: store.FormatTime(row.First), LastCitedAt: store.FormatTime(row.Last),
 	}
 	if row.Page != "" {
 		d.URL = new("https://" + row.Page)
-	}
-	if row.Brand != nil {
-		d.BrandID = new(row.Brand.Text("brand"))
 	}
 	return d
 }

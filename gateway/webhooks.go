@@ -38,10 +38,8 @@ func newWebhookWithSecret(e *webhooks.Endpoint, secret string) webhookWithSecret
 	return webhookWithSecret{newWebhookDocument(e), secret}
 }
 
-type noFilter struct{}
-
-var webhookList = list[noFilter, webhooks.Endpoint]{
-	read: func(ctx context.Context, db store.Querier, x *exchange, _ noFilter, page store.Page) ([]webhooks.Endpoint, error) {
+var webhookList = list[struct{}, webhooks.Endpoint]{
+	read: func(ctx context.Context, db store.Querier, x *exchange, _ struct{}, page store.Page) ([]webhooks.Endpoint, error) {
 		return webhooks.List(ctx, db, x.credential().AccountID, page)
 	},
 	sortKey: func(e *webhooks.Endpoint) store.Position { return store.Position{Time: e.CreatedAt, ID: e.ID} },
