@@ -109,20 +109,19 @@ func readUsage(answer request.Object, f *problem.Faults) *answers.Usage {
 		return nil
 	}
 	o := request.NewObject(v, answer.At.Member("usage"), f, "input_tokens", "output_tokens", "searches")
-	return &answers.Usage{
-		InputTokens: readCount(o, "input_tokens"), OutputTokens: readCount(o, "output_tokens"), Searches: readCount(o, "searches"),
-	}
+	count := func(name string) *int64 { return readIntegerOrNull(o, name, 0, answers.MaxUsage) }
+	return &answers.Usage{InputTokens: count("input_tokens"), OutputTokens: count("output_tokens"), Searches: count("searches")}
 }
 
-// readCount reads null or an integer from 0 to answers.MaxUsage.
-func readCount(o request.Object, name string) *int64 {
+// readIntegerOrNull reads null or an integer from least to most.
+func readIntegerOrNull(o request.Object, name string, least, most int64) *int64 {
 	v := o.Member(name)
 	if v == nil || v.Kind == strictjson.KindNull {
 		return nil
 	}
 	n, err := strconv.ParseInt(v.Text, 10, 64)
-	if v.Kind != strictjson.KindNumber || err != nil || n < 0 || n > answers.MaxUsage {
-		o.Fault(name, fmt.Sprintf("must be null or an integer from 0 to %d", answers.MaxUsage))
+	if v.Kind != strictjson.KindNumber || err != nil || n < least || n > most {
+		o.Fault(name, fmt.Sprintf("must be null or an integer from %d to %d", least, most))
 	}
 	return &n
 }

@@ -3,7 +3,6 @@ package worker
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -209,15 +208,11 @@ func readError(job request.Object, f *problem.Faults) (code, message string) {
 
 // readAfter reads after_seconds. It returns 0 for null.
 func readAfter(o request.Object) time.Duration {
-	v := o.Member("after_seconds")
-	if v == nil || v.Kind == strictjson.KindNull {
+	n := readIntegerOrNull(o, "after_seconds", 1, maxAfterSeconds)
+	if n == nil {
 		return 0
 	}
-	n, err := strconv.ParseInt(v.Text, 10, 64)
-	if v.Kind != strictjson.KindNumber || err != nil || n < 1 || n > maxAfterSeconds {
-		o.Fault("after_seconds", fmt.Sprintf("must be null or an integer from 1 to %d", maxAfterSeconds))
-	}
-	return seconds(n)
+	return seconds(*n)
 }
 
 // appendStates returns the response of a heartbeat or a settlement.
