@@ -27,7 +27,7 @@ type Position struct {
 // before it. All pages therefore cost the same, and rows that are inserted or deleted before the page do not shift it.
 //
 // Each list has an index for each of its filters: the account, the filter's column, the sort key. The filter that is
-// read through its index (Through) is written as a row comparison together with the sort key, and the rows are ordered
+// read through its index is written as a row comparison together with the sort key, and the rows are ordered
 // by it, because only that index yields rows in this order. With an equality instead, the planner could read the whole
 // list in its order and drop the rows that do not match. Statistics of a column with one common value make that plan
 // look cheap, but it reads millions of rows when the filter has another value.
@@ -42,10 +42,9 @@ type KeysetQuery struct {
 
 	where   []condition
 	filters []filter
-	rarest  bool       // Rare has put a filter first
-	through []string   // the columns of Through
-	values  [][]string // their values, one list for each branch of the query; the results are merged
-	bound   []string   // where, with the numbers of the arguments
+	rarest  bool     // Rare has put a filter first
+	through []string // the column of the first filter, if there is one
+	bound   []string // where, with the numbers of the arguments
 	args    []any
 }
 
@@ -80,20 +79,6 @@ func (q *KeysetQuery) Among(column string, values ...string) {
 	}
 }
 
-// Through adds a condition like Filter, and the page is read through an index that also has this column.
-func (q *KeysetQuery) Through(column string, values ...string) {
-	if q.values == nil {
-		q.values = [][]string{nil}
-	}
-	var branches [][]string
-	for _, b := range q.values {
-		for _, v := range values {
-			branches = append(branches, append(slices.Clip(b), v))
-		}
-	}
-	q.through, q.values = append(q.through, column), branches
-}
-
 func (q *KeysetQuery) bind(arg any) string {
 	q.args = append(q.args, arg)
 	return "$" + strconv.Itoa(len(q.args))
@@ -102,11 +87,10 @@ func (q *KeysetQuery) bind(arg any) string {
 // SQL returns the query and its arguments. It selects one row more than the limit, so that the caller knows whether
 // there is a next page.
 func (q KeysetQuery) SQL() (string, []any) {
-	q.where, q.through, q.args = slices.Clip(q.where), slices.Clip(q.through), slices.Clip(q.args) // appending copies them
-	for i, f := range q.filters {
-		if i == 0 {
-			q.Through(f.column, f.values...)
-		} else {
+	q.where, q.args = slices.Clip(q.where), slices.Clip(q.args) // appending copies them
+	if len(q.filters) > 0 {
+		q.through = []string{q.filters[0].column}
+		for _, f := range q.filters[1:] {
 			q.Where(f.column+" = ANY (?)", f.values)
 		}
 	}
@@ -116,16 +100,16 @@ func (q KeysetQuery) SQL() (string, []any) {
 		}
 		q.bound = append(q.bound, c.text)
 	}
-	if len(q.values) <= 1 {
-		var values []string
-		if len(q.values) == 1 {
-			values = q.values[0]
-		}
-		return q.branch(values), q.args
+	if len(q.filters) == 0 {
+		return q.branch(), q.args
 	}
-	branches := make([]string, len(q.values))
-	for i, values := range q.values {
-		branches[i] = q.branch(values)
+	values := q.filters[0].values
+	branches := make([]string, len(values))
+	for i, v := range values {
+		branches[i] = q.branch(v)
+	}
+	if len(branches) == 1 {
+		return branches[0], q.args
 	}
 	return q.merge(branches), q.args
 }
@@ -151,13 +135,13 @@ func (q *KeysetQuery) direction() string {
 // limit is not a parameter of the statement: a generic plan would expect to return a tenth of all rows.
 func (q *KeysetQuery) limit() string { return " LIMIT " + strconv.Itoa(q.Page.Limit+1) }
 
-// branch returns the query for one value of each column of Through.
-func (q *KeysetQuery) branch(values []string) string {
+// branch returns the query for one value of the first filter, if there is one.
+func (q *KeysetQuery) branch(values ...string) string {
 	fixed := make([]string, len(values))
 	for i, v := range values {
 		fixed[i] = q.bind(v)
 	}
-	// The first and the last row as row comparisons of the columns of Through and the bounded columns of the sort key.
+	// The first and the last row as row comparisons of the filter's column and the bounded columns of the sort key.
 	first, last := "<=", ">="
 	if q.Oldest {
 		first, last = ">=", "<="
