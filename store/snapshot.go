@@ -15,16 +15,12 @@ func Snapshot(ctx context.Context, db Querier, f func(pgx.Tx) error) error {
 		return f(tx)
 	}
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return pgx.BeginTxFunc(ctx, db.(beginner), options, func(tx pgx.Tx) error {
+	return pgx.BeginTxFunc(ctx, db.(Beginner), options, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, snapshotSettings); err != nil {
 			return err
 		}
 		return f(tx)
 	})
-}
-
-type beginner interface {
-	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }
 
 // snapshotSettings changes the settings until the end of the transaction.

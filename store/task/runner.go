@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -50,7 +51,7 @@ func (r *Runner) Run(ctx context.Context) {
 func (r *Runner) Counts() []Count {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]Count(nil), r.counts...)
+	return slices.Clone(r.counts)
 }
 
 // repeat is the loop of one task.
