@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -39,10 +40,7 @@ func NewMetrics(routes ...string) *Metrics {
 func (m *Metrics) Count(route, status int, took time.Duration) {
 	r := &m.routes[route]
 	r.statuses[status].Add(1)
-	i := 0
-	for i < len(bucketBounds) && took > bucketBounds[i] {
-		i++
-	}
+	i, _ := slices.BinarySearch(bucketBounds[:], took)
 	r.buckets[i].Add(1)
 	r.nanos.Add(int64(took))
 }

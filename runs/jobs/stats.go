@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,10 +83,7 @@ func (c *counts) claimed(w *claimWrites) {
 }
 
 func (h *Histogram) add(d time.Duration, n uint64) {
-	i := 0
-	for i < len(StartedBounds) && d > StartedBounds[i] {
-		i++
-	}
+	i, _ := slices.BinarySearch(StartedBounds[:], d)
 	h.Counts[i] += n
 	h.Sum += d * time.Duration(n)
 }

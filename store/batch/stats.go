@@ -1,6 +1,9 @@
 package batch
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Stats reports what a Batcher has done so far, and how many inputs wait. Retries are not counted as batches.
 type Stats struct {
@@ -26,10 +29,7 @@ func (b *Batcher[In, Out]) Stats() Stats {
 }
 
 func (s *Stats) add(inputs int, took time.Duration, failed, retried bool) {
-	size := 0
-	for size < len(Sizes) && inputs > Sizes[size] {
-		size++
-	}
+	size, _ := slices.BinarySearch(Sizes[:], inputs)
 	s.Sizes[size]++
 	s.Inputs += uint64(inputs)
 	s.Time += took
