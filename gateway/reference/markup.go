@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"bytes"
 	"encoding/json"
 	"html/template"
 	"regexp"
@@ -92,11 +91,7 @@ func colorJSON(raw json.RawMessage) template.HTML {
 	if len(raw) == 0 {
 		return ""
 	}
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, raw, "", "  "); err != nil {
-		panic(err)
-	}
-	return color(indented.String())
+	return color(indented(string(raw), ""))
 }
 
 func color(text string) template.HTML {
