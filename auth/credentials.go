@@ -137,7 +137,7 @@ func mayRotate(ctx context.Context, tx pgx.Tx, id store.ID, expires *time.Time) 
 
 // issue makes a key and an id, and returns the credential that write has written with them.
 func (a *Admin) issue(ctx context.Context, action string, detail map[string]any, write func(tx pgx.Tx, id store.ID, prefix string, hash Hash) error) (c Issued, err error) {
-	key, prefix, hash := newKey()
+	key, prefix, hash := newSecret(keyStart)
 	id := store.NewID()
 	detail["key_prefix"] = prefix
 	err = a.changeIdentity(ctx, action, id.Text("cred"), detail, func(tx pgx.Tx) error {

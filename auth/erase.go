@@ -9,9 +9,6 @@ import (
 	"aiv/store"
 )
 
-// erasedName replaces the name of an account that was erased.
-const erasedName = "erased"
-
 // BeginErasing marks an account as erased and revokes all its keys, so that no request can add to its data. It returns
 // how long ago, by the database's clock, the latest of them was revoked, or a day if there are none.
 func (a *Admin) BeginErasing(ctx context.Context, id store.ID) (revoked time.Duration, err error) {
@@ -33,7 +30,7 @@ func (a *Admin) EndErasing(ctx context.Context, id store.ID) error {
 		if _, err := tx.Exec(ctx, deleteCredentials, id); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, renameAccount, id, erasedName); err != nil {
+		if _, err := tx.Exec(ctx, renameAccount, id); err != nil {
 			return err
 		}
 		if err := revise(ctx, tx); err != nil {

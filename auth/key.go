@@ -47,10 +47,7 @@ func hashOf(key, start string) (Hash, error) {
 	return sha256.Sum256(b), nil
 }
 
-// newKey returns a new raw key, its public prefix and its hash.
-func newKey() (key, prefix string, hash Hash) { return newSecret(keyStart) }
-
-// newSecret makes a raw key or token, which begins with start.
+// newSecret returns a new raw key or token, which begins with start, its public prefix and its hash.
 func newSecret(start string) (key, prefix string, hash Hash) {
 	random := make([]byte, 32)
 	rand.Read(random)

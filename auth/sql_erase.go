@@ -15,5 +15,5 @@ SELECT COALESCE(clock_timestamp() - max(revoked_at), '1 day') FROM credentials W
 
 	deleteCredentials = `DELETE FROM credentials WHERE account_id = $1`
 
-	renameAccount = `UPDATE accounts SET name = $2 WHERE id = $1`
+	renameAccount = `UPDATE accounts SET name = 'erased' WHERE id = $1`
 )
