@@ -35,11 +35,7 @@ type descendant struct {
 
 // ReadActing returns the Acting of a credential of an account. A credential that does not exist counts as revoked.
 func ReadActing(ctx context.Context, db store.Querier, account, credential store.ID) (Acting, error) {
-	rows, err := db.Query(ctx, readActing, account, credential)
-	if err != nil {
-		return Acting{}, err
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[descendant])
+	found, err := store.Collect(ctx, db, pgx.RowToStructByPos[descendant], readActing, account, credential)
 	if err != nil {
 		return Acting{}, err
 	}

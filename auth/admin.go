@@ -70,11 +70,7 @@ func (p *Plan) Check() error {
 
 // Plans lists the plans by code.
 func (a *Admin) Plans(ctx context.Context) ([]Plan, error) {
-	rows, err := a.Pool.Query(ctx, listPlans)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Plan])
+	return store.Collect(ctx, a.Pool, pgx.RowToStructByPos[Plan], listPlans)
 }
 
 // CreateAccount creates an account with an existing plan.
@@ -93,25 +89,17 @@ func (a *Admin) CreateAccount(ctx context.Context, name, plan string) (Account, 
 
 // Accounts lists the accounts, oldest first.
 func (a *Admin) Accounts(ctx context.Context) ([]Account, error) {
-	rows, err := a.Pool.Query(ctx, listAccounts)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Account])
+	return store.Collect(ctx, a.Pool, pgx.RowToStructByPos[Account], listAccounts)
 }
 
 // Account returns an account.
 func (a *Admin) Account(ctx context.Context, id store.ID) (Account, error) {
-	rows, err := a.Pool.Query(ctx, oneAccount, id)
-	if err != nil {
-		return Account{}, err
-	}
-	return readAccount(rows, id)
+	return readAccount(ctx, a.Pool, oneAccount, id)
 }
 
-// readAccount reads the row of the account with this id.
-func readAccount(rows pgx.Rows, id store.ID) (Account, error) {
-	a, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Account])
+// readAccount reads an account by a statement whose first parameter is the id.
+func readAccount(ctx context.Context, db store.Querier, sql string, id store.ID, others ...any) (Account, error) {
+	a, err := store.CollectOne(ctx, db, pgx.RowToStructByPos[Account], sql, append([]any{id}, others...)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("there is no account %s; see aiv accounts list", id.Text("acct"))
 	}
@@ -120,12 +108,8 @@ func readAccount(rows pgx.Rows, id store.ID) (Account, error) {
 
 // SetAccountPlan moves an account to another plan, from the next request on.
 func (a *Admin) SetAccountPlan(ctx context.Context, id store.ID, plan string) (account Account, err error) {
-	err = a.changeIdentity(ctx, "accounts.set-plan", id.Text("acct"), map[string]any{"plan": plan}, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, setAccountPlan, id, plan)
-		if err != nil {
-			return err
-		}
-		account, err = readAccount(rows, id)
+	err = a.changeIdentity(ctx, "accounts.set-plan", id.Text("acct"), map[string]any{"plan": plan}, func(tx pgx.Tx) (err error) {
+		account, err = readAccount(ctx, tx, setAccountPlan, id, plan)
 		return unknownPlan(err, plan)
 	})
 	return account, err
@@ -138,12 +122,8 @@ func (a *Admin) SetAccountQuota(ctx context.Context, id store.ID, own bool, jobs
 		return Account{}, err
 	}
 	detail := map[string]any{"own_quota": own, "jobs_per_month": jobsPerMonth}
-	err = a.changeIdentity(ctx, "accounts.set-quota", id.Text("acct"), detail, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, setAccountQuota, id, own, jobsPerMonth)
-		if err != nil {
-			return err
-		}
-		account, err = readAccount(rows, id)
+	err = a.changeIdentity(ctx, "accounts.set-quota", id.Text("acct"), detail, func(tx pgx.Tx) (err error) {
+		account, err = readAccount(ctx, tx, setAccountQuota, id, own, jobsPerMonth)
 		return err
 	})
 	return account, err

@@ -21,9 +21,8 @@ type audited struct {
 
 func (o *office) audited() []audited {
 	o.t.Helper()
-	rows, err := o.Pool.Query(o.t.Context(), `SELECT actor, action, subject, detail FROM audit_log ORDER BY id`)
-	must(o.t, err)
-	log, err := pgx.CollectRows(rows, pgx.RowToStructByPos[audited])
+	log, err := store.Collect(o.t.Context(), o.Pool, pgx.RowToStructByPos[audited],
+		`SELECT actor, action, subject, detail FROM audit_log ORDER BY id`)
 	must(o.t, err)
 	return log
 }

@@ -79,7 +79,7 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration,
 		if err := mayHaveKeys(ctx, tx, old.AccountID); err != nil {
 			return err
 		}
-		if old, err = locked(ctx, tx, id); err != nil {
+		if old, err = one(ctx, tx, lockedCredential, id); err != nil {
 			return err
 		}
 		if old.State != "active" {
@@ -107,11 +107,7 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration,
 // mayHaveKeys rejects an account that does not exist or is erased. It locks the account, so that an erasure waits for
 // this transaction and revokes the new key. An erasure also locks the account before its credentials.
 func mayHaveKeys(ctx context.Context, tx pgx.Tx, id store.ID) error {
-	rows, err := tx.Query(ctx, lockAccount, id)
-	if err != nil {
-		return err
-	}
-	account, err := readAccount(rows, id)
+	account, err := readAccount(ctx, tx, lockAccount, id)
 	if err == nil && account.ErasedAt != nil {
 		err = fmt.Errorf("account %s is erased", id.Text("acct"))
 	}
@@ -201,7 +197,7 @@ func (a *Admin) alterBy(ctx context.Context, action string, id store.ID, sql str
 // alter runs f on a locked credential, and returns the credential after that.
 func (a *Admin) alter(ctx context.Context, action string, id store.ID, detail map[string]any, f func(tx pgx.Tx, old Issued) error) (c Issued, err error) {
 	err = a.changeIdentity(ctx, action, id.Text("cred"), detail, func(tx pgx.Tx) error {
-		old, err := locked(ctx, tx, id)
+		old, err := one(ctx, tx, lockedCredential, id)
 		if err != nil {
 			return err
 		}
@@ -216,23 +212,11 @@ func (a *Admin) alter(ctx context.Context, action string, id store.ID, detail ma
 
 // Keys lists the credentials of an account, or of all accounts if it is nil, oldest first.
 func (a *Admin) Keys(ctx context.Context, account *store.ID) ([]Issued, error) {
-	rows, err := a.Pool.Query(ctx, listCredentials, account)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Issued])
-}
-
-func locked(ctx context.Context, tx pgx.Tx, id store.ID) (Issued, error) {
-	return one(ctx, tx, lockedCredential, id)
+	return store.Collect(ctx, a.Pool, pgx.RowToStructByPos[Issued], listCredentials, account)
 }
 
 func one(ctx context.Context, tx pgx.Tx, sql string, id store.ID) (Issued, error) {
-	rows, err := tx.Query(ctx, sql, id)
-	if err != nil {
-		return Issued{}, err
-	}
-	c, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Issued])
+	c, err := store.CollectOne(ctx, tx, pgx.RowToStructByPos[Issued], sql, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, fmt.Errorf("there is no credential %s; see aiv keys list", id.Text("cred"))
 	}

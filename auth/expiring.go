@@ -21,9 +21,5 @@ type Expiring struct {
 
 // ReadExpiring returns up to most credentials that expire within the given time, soonest first.
 func ReadExpiring(ctx context.Context, pool *pgxpool.Pool, within time.Duration, most int) ([]Expiring, error) {
-	rows, err := pool.Query(ctx, expiring, within, most)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Expiring])
+	return store.Collect(ctx, pool, pgx.RowToStructByPos[Expiring], expiring, within, most)
 }

@@ -52,11 +52,7 @@ func (a *Admin) CreateWorker(ctx context.Context, name string, providers []strin
 
 // Workers lists the workers, oldest first.
 func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
-	rows, err := a.Pool.Query(ctx, listWorkers)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Worker])
+	return store.Collect(ctx, a.Pool, pgx.RowToStructByPos[Worker], listWorkers)
 }
 
 // WorkersSeen counts the workers whose token was used in the last 5 minutes, and that may claim jobs of a provider. An
@@ -68,12 +64,8 @@ func (a *Admin) WorkersSeen(ctx context.Context, provider string) (n int, err er
 
 // RevokeWorker revokes a worker's token, from the next request on.
 func (a *Admin) RevokeWorker(ctx context.Context, id store.ID) (w Worker, err error) {
-	err = a.change(ctx, "workers.revoke", id.Text("wrk"), nil, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, revokeWorker, id)
-		if err != nil {
-			return err
-		}
-		w, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Worker])
+	err = a.change(ctx, "workers.revoke", id.Text("wrk"), nil, func(tx pgx.Tx) (err error) {
+		w, err = store.CollectOne(ctx, tx, pgx.RowToStructByPos[Worker], revokeWorker, id)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("there is no worker %s; see aiv workers list", id.Text("wrk"))
 		}

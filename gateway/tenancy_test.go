@@ -134,9 +134,7 @@ func TestWalkWhileRowsAreAdded(t *testing.T) {
 	}
 	add(45)
 	const newest = `SELECT id FROM measurement_runs WHERE account_id = $1 ORDER BY id DESC`
-	rows, err := f.pool.Query(t.Context(), newest, account)
-	must(t, err)
-	before, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	before, err := store.Collect(t.Context(), f.pool, pgx.RowTo[store.ID], newest, account)
 	must(t, err)
 	var want, returned, got []string
 	for _, id := range before {

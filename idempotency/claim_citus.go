@@ -30,9 +30,5 @@ func ClaimOnCitus(ctx context.Context, tx pgx.Tx, requests []Request) ([]store.I
 	for _, q := range requests {
 		args = append(args, q.AccountID.UUID(), q.Method, q.Route, q.Key, q.Hash[:], q.RunID.UUID(), q.Response)
 	}
-	rows, err := tx.Query(ctx, claim+store.ValuesOnCitus(len(requests), claimRow)+claimEnd, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	return store.Collect(ctx, tx, pgx.RowTo[store.ID], claim+store.ValuesOnCitus(len(requests), claimRow)+claimEnd, args...)
 }

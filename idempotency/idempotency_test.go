@@ -68,11 +68,7 @@ VALUES ($1, 'POST', '/v1/runs', $2, sha256('x'), $3, $4, now() - $5::interval)`,
 // wantKeys checks the keys of all records.
 func (m memory) wantKeys(want ...string) {
 	m.t.Helper()
-	rows, err := m.pool.Query(m.t.Context(), `SELECT key FROM idempotency_records ORDER BY key`)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	keys, err := store.Collect(m.t.Context(), m.pool, pgx.RowTo[string], `SELECT key FROM idempotency_records ORDER BY key`)
 	if diff := cmp.Diff(want, keys); err != nil || diff != "" {
 		m.t.Errorf("keys: %v (-want +got):\n%s", err, diff)
 	}

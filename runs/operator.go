@@ -12,12 +12,8 @@ import (
 
 // Recent returns up to limit of the newest runs for an operator. A nil account means all accounts, nil statuses all.
 func Recent(ctx context.Context, pool *pgxpool.Pool, account *store.ID, statuses []string, limit int) (found []Run, err error) {
-	err = store.WithoutTimeouts(ctx, pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, selectRecent, store.OnCitus(citusRecent), account, statuses, limit)
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Run])
+	err = store.WithoutTimeouts(ctx, pool, func(tx pgx.Tx) (err error) {
+		found, err = store.Collect(ctx, tx, pgx.RowToStructByPos[Run], selectRecent, store.OnCitus(citusRecent), account, statuses, limit)
 		return err
 	})
 	return found, err
@@ -25,11 +21,7 @@ func Recent(ctx context.Context, pool *pgxpool.Pool, account *store.ID, statuses
 
 // Find returns a run of any account for an operator. It returns ErrNotFound.
 func Find(ctx context.Context, pool *pgxpool.Pool, id store.ID) (*Run, error) {
-	rows, err := pool.Query(ctx, findRun, id)
-	if err != nil {
-		return nil, err
-	}
-	run, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByPos[Run])
+	run, err := store.CollectOne(ctx, pool, pgx.RowToAddrOfStructByPos[Run], findRun, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, ErrNotFound
 	}

@@ -46,11 +46,7 @@ func (p *Purger) FinishedBefore(ctx context.Context, before time.Time, remember 
 	}
 	var accounts []store.ID
 	for last := (store.ID{}); ; last = accounts[len(accounts)-1] {
-		rows, err := p.Pool.Query(ctx, listAccountIDs, last)
-		if err != nil {
-			return total, err
-		}
-		if accounts, err = pgx.CollectRows(rows, pgx.RowTo[store.ID]); err != nil {
+		if accounts, err = store.Collect(ctx, p.Pool, pgx.RowTo[store.ID], listAccountIDs, last); err != nil {
 			return total, err
 		}
 		if len(accounts) == 0 {
@@ -85,11 +81,7 @@ func (p *Purger) Account(ctx context.Context, account store.ID) (total Purged, e
 
 func (p *Purger) cancelOpen(ctx context.Context, account store.ID) error {
 	for {
-		rows, err := p.Pool.Query(ctx, readOpen, account)
-		if err != nil {
-			return err
-		}
-		open, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
+		open, err := store.Collect(ctx, p.Pool, pgx.RowTo[store.ID], readOpen, account)
 		if err != nil || len(open) == 0 {
 			return err
 		}
@@ -113,11 +105,8 @@ type purgeable struct {
 func (p *Purger) account(ctx context.Context, account store.ID, finishedBefore, createdBefore *time.Time, total *Purged) error {
 	after, afterID := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}, store.ID{}
 	for {
-		rows, err := p.Pool.Query(ctx, readPurgeable, account, after, afterID, finishedBefore, createdBefore, maxPurgeRuns)
-		if err != nil {
-			return err
-		}
-		found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[purgeable])
+		found, err := store.Collect(ctx, p.Pool, pgx.RowToStructByPos[purgeable], readPurgeable,
+			account, after, afterID, finishedBefore, createdBefore, maxPurgeRuns)
 		if err != nil || len(found) == 0 {
 			return err
 		}

@@ -58,15 +58,13 @@ type rowCounts struct{ Runs, Jobs, Models, Usage, Keys, Alerts, AlertsOfRuns, Ru
 
 func (s *site) left(t *testing.T, account store.ID) rowCounts {
 	t.Helper()
-	rows, err := s.pool.Query(t.Context(), `
+	n, err := store.CollectOne(t.Context(), s.pool, pgx.RowToStructByPos[rowCounts], `
 SELECT (SELECT count(*) FROM measurement_runs WHERE account_id = $1), (SELECT count(*) FROM measurement_jobs WHERE account_id = $1),
   (SELECT count(*) FROM measurement_run_models WHERE account_id = $1), (SELECT count(*) FROM usage_records WHERE account_id = $1),
   (SELECT count(*) FROM idempotency_records WHERE account_id = $1),
   (SELECT count(*) FROM alerts WHERE account_id = $1), (SELECT count(run_id) FROM alerts WHERE account_id = $1),
   (SELECT sum(runs) FROM account_months WHERE account_id = $1),
   (SELECT sum(jobs_ordered) FROM account_months WHERE account_id = $1)`, account)
-	must(t, err)
-	n, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[rowCounts])
 	must(t, err)
 	return n
 }

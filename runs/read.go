@@ -107,11 +107,7 @@ func (r *Runs) readBatch(ctx context.Context, keys []runKey) ([]*Run, error) {
 
 // get returns one run of the account, or nil.
 func get(ctx context.Context, db store.Querier, account, id store.ID) (*Run, error) {
-	rows, err := db.Query(ctx, selectRun, account, id)
-	if err != nil {
-		return nil, err
-	}
-	run, err := pgx.CollectExactlyOneRow(rows, newDecoder().row)
+	run, err := store.CollectOne(ctx, db, newDecoder().row, selectRun, account, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -30,12 +30,8 @@ type MonthlyUsage struct {
 
 // Usage returns usage by account and month, oldest first.
 func Usage(ctx context.Context, pool *pgxpool.Pool, f UsageFilter) (usage []MonthlyUsage, err error) {
-	err = store.WithoutTimeouts(ctx, pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, monthlyUsage, f.AccountID, f.From, f.To)
-		if err != nil {
-			return err
-		}
-		usage, err = pgx.CollectRows(rows, pgx.RowToStructByPos[MonthlyUsage])
+	err = store.WithoutTimeouts(ctx, pool, func(tx pgx.Tx) (err error) {
+		usage, err = store.Collect(ctx, tx, pgx.RowToStructByPos[MonthlyUsage], monthlyUsage, f.AccountID, f.From, f.To)
 		return err
 	})
 	return usage, err

@@ -41,11 +41,7 @@ type AuditFilter struct {
 
 // AuditLog returns changes, newest first.
 func AuditLog(ctx context.Context, pool *pgxpool.Pool, f AuditFilter) ([]Change, error) {
-	rows, err := pool.Query(ctx, selectAudit, f.Subject, f.Actor, f.Limit)
-	if err != nil {
-		return nil, fmt.Errorf("read the audit log: %w", err)
-	}
-	changes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Change])
+	changes, err := Collect(ctx, pool, pgx.RowToStructByPos[Change], selectAudit, f.Subject, f.Actor, f.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}

@@ -65,13 +65,7 @@ func EachAnswer(ctx context.Context, db store.Querier, account, run store.ID, or
 }
 
 func readAnswers(ctx context.Context, db store.Querier, account, run store.ID, ordinals []int32) ([]Ended, error) {
-	rows, err := db.Query(ctx, `
-SELECT ordinal, answer FROM job_results
-WHERE account_id = $1 AND run_id = $2 AND ordinal = ANY ($3) AND answer IS NOT NULL ORDER BY ordinal`, account, run, ordinals)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Ended, err error) {
+	decode := func(row pgx.CollectableRow) (e Ended, err error) {
 		var stored string
 		e.Key = Key{Account: account, Run: run}
 		if err := row.Scan(&e.Key.Ordinal, &stored); err != nil {
@@ -79,7 +73,10 @@ WHERE account_id = $1 AND run_id = $2 AND ordinal = ANY ($3) AND answer IS NOT N
 		}
 		e.Answer, err = answers.Decode(stored)
 		return e, err
-	})
+	}
+	return store.Collect(ctx, db, decode, `
+SELECT ordinal, answer FROM job_results
+WHERE account_id = $1 AND run_id = $2 AND ordinal = ANY ($3) AND answer IS NOT NULL ORDER BY ordinal`, account, run, ordinals)
 }
 
 // An EndedJob is a job that has ended, without its answer.
@@ -91,11 +88,7 @@ type EndedJob struct {
 
 // ReadEnded returns the jobs of a run, from after+1 to last, that have ended with an answer or an error.
 func ReadEnded(ctx context.Context, db store.Querier, account, run store.ID, after, last int32) ([]EndedJob, error) {
-	rows, err := db.Query(ctx, `
+	return store.Collect(ctx, db, pgx.RowToStructByPos[EndedJob], `
 SELECT ordinal, error_code IS NOT NULL, answer IS NOT NULL FROM job_results
 WHERE account_id = $1 AND run_id = $2 AND ordinal > $3 AND ordinal <= $4 AND NOT canceled ORDER BY ordinal`, account, run, after, last)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[EndedJob])
 }

@@ -71,17 +71,13 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 // a lock timeout is left to the next sweep. With byRun, each batch has one run, and the first timeout ends the sweep:
 // waiting for many locked runs would delay leases that expire later.
 func (d *Dispatcher) endLeases(ctx context.Context, sql, onCitus string, byRun bool) (ended int, err error) {
-	rows, err := d.cfg.Pool.Query(ctx, sql, d.outage.Reachable(onCitus))
-	if err != nil {
-		return 0, err
-	}
 	var over []Settlement
 	type row struct {
 		Account, Run store.ID
 		First, Last  int32
 		Attempt      int16
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+	all, err := store.Collect(ctx, d.cfg.Pool, pgx.RowToStructByPos[row], sql, d.outage.Reachable(onCitus))
 	if err != nil {
 		return 0, err
 	}

@@ -22,11 +22,8 @@ func (l *ledger) writePauses(ctx context.Context, tx store.Tx) error {
 		p := l.pauses[code]
 		reasons, messages, workers = append(reasons, p.reason), append(messages, p.message), append(workers, p.worker.Text("wrk"))
 	}
-	rows, err := tx.Query(ctx, pauseUnavailable, codes, reasons, messages, workers)
-	if err != nil {
-		return err
-	}
-	paused, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct{ Provider, Reason, Message, Worker string }])
+	type pausedProvider struct{ Provider, Reason, Message, Worker string }
+	paused, err := store.Collect(ctx, tx, pgx.RowToStructByPos[pausedProvider], pauseUnavailable, codes, reasons, messages, workers)
 	if err != nil {
 		return err
 	}

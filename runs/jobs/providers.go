@@ -154,12 +154,8 @@ func ProviderStates(ctx context.Context, pool *pgxpool.Pool) ([]ProviderState, e
 }
 
 func readProviders[T any](ctx context.Context, pool *pgxpool.Pool, sql string) (providers []T, err error) {
-	err = store.WithoutTimeouts(ctx, pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, sql)
-		if err != nil {
-			return err
-		}
-		providers, err = pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+	err = store.WithoutTimeouts(ctx, pool, func(tx pgx.Tx) (err error) {
+		providers, err = store.Collect(ctx, tx, pgx.RowToStructByPos[T], sql)
 		return err
 	})
 	return providers, err

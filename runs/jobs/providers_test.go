@@ -174,10 +174,8 @@ func TestUnavailablePausesTheProvider(t *testing.T) {
 	must(t, s.admin().Pause(t.Context(), "p1", "known"))
 	s.report(first, unavailable(again[1], "secret", "x"))
 	equal(t, ": known, by op", s.pause("p1"))
-	rows, err := s.pool.Query(t.Context(),
+	audited, err := store.Collect(t.Context(), s.pool, pgx.RowTo[string],
 		`SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log ORDER BY id`)
-	must(t, err)
-	audited, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	must(t, err)
 	equal(t, []string{
 		by + ` providers.unavailable p1 {"reason": "secret", "message": "The key is rejected."}`,

@@ -236,14 +236,12 @@ func TestResultsAreWritten(t *testing.T) {
 			equal(t, 0, s.rows("job_results"), "results of the failed transaction are there")
 
 			equal(t, strings.TrimSpace(strings.Repeat("settled ", n)), s.report(Reporter{}, settlements...))
-			rows, err := s.pool.Query(t.Context(), `
+			got, err := store.Collect(t.Context(), s.pool, pgx.RowToStructByPos[row], `
 SELECT e.ordinal, e.attempts, e.answer, e.error_code, e.error_message FROM job_results e
 JOIN measurement_runs r ON r.account_id = e.account_id AND r.id = e.run_id AND e.finished_at = r.finished_at
 WHERE r.id = $1 AND e.settled AND NOT e.canceled AND (e.started_at = r.started_at) = (e.ordinal = 1)
   AND e.started_at < e.finished_at
 ORDER BY 1`, run)
-			must(t, err)
-			got, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
 			must(t, err)
 			equal(t, want, got)
 		})

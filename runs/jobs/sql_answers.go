@@ -20,11 +20,8 @@ func purgeAnswers(ctx context.Context, pool *pgxpool.Pool, before time.Time, del
 	var last answeredRun
 	var failed error
 	for {
-		rows, err := pool.Query(ctx, answeredRuns, before, last.Started, last.Account, last.ID, answeredRunsStep)
-		if err != nil {
-			return answers, err
-		}
-		step, err := pgx.CollectRows(rows, pgx.RowToStructByPos[answeredRun])
+		step, err := store.Collect(ctx, pool, pgx.RowToStructByPos[answeredRun], answeredRuns,
+			before, last.Started, last.Account, last.ID, answeredRunsStep)
 		if err != nil {
 			return answers, err
 		}
@@ -61,11 +58,7 @@ func purgeAnswersOf(ctx context.Context, pool *pgxpool.Pool, r answeredRun, befo
 			if _, err := tx.Exec(ctx, keepRun, r.Account, r.ID); err != nil {
 				return err
 			}
-			rows, err := tx.Query(ctx, deleteAnswers, r.Account, r.ID, first, first+purgeStep-1, before)
-			if err != nil {
-				return err
-			}
-			ordinals, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+			ordinals, err := store.Collect(ctx, tx, pgx.RowTo[int32], deleteAnswers, r.Account, r.ID, first, first+purgeStep-1, before)
 			if err != nil {
 				return err
 			}

@@ -184,11 +184,11 @@ func (l *listing) candidates(ctx context.Context, spans []span, n int) (ordinals
 		for _, s := range spans {
 			first, last = append(first, s.first), append(last, s.last)
 		}
-		rows, err := l.db.Query(ctx, selectSpans, l.account, l.run, first, last, n, l.statuses)
+		found, err = store.Collect(ctx, l.db, func(row pgx.CollectableRow) (s span, err error) {
+			err = row.Scan(&s.first, &s.last)
+			return s, err
+		}, selectSpans, l.account, l.run, first, last, n, l.statuses)
 		if err != nil {
-			return nil, err
-		}
-		if found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (s span, err error) { return s, row.Scan(&s.first, &s.last) }); err != nil {
 			return nil, err
 		}
 		slices.SortFunc(found, func(a, b span) int { return cmp.Compare(a.first, b.first) })

@@ -60,11 +60,7 @@ func (t *Table) Merge(ctx context.Context, tx pgx.Tx, merge string) (int64, erro
 		return 0, nil
 	}
 	for _, c := range t.Checks {
-		rows, err := tx.Query(ctx, c.Query, store.OnCitus(c.CitusTables+c.Query))
-		if err != nil {
-			return 0, err
-		}
-		lines, err := pgx.CollectRows(rows, pgx.RowTo[int])
+		lines, err := store.Collect(ctx, tx, pgx.RowTo[int], c.Query, store.OnCitus(c.CitusTables+c.Query))
 		if err != nil {
 			return 0, err
 		}

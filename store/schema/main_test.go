@@ -72,9 +72,7 @@ func as(t testing.TB, owner *pgxpool.Pool, role string, settings ...string) *pgx
 // column returns the values that a query selects.
 func column[T any](t testing.TB, pool *pgxpool.Pool, sql string) []T {
 	t.Helper()
-	rows, err := pool.Query(t.Context(), sql)
-	must(t, err)
-	values, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	values, err := store.Collect(t.Context(), pool, pgx.RowTo[T], sql)
 	must(t, err)
 	return values
 }

@@ -193,11 +193,7 @@ func apply(ctx context.Context, conn *pgx.Conn, m *Migration) error {
 // readBlockers describes the sessions that hold the locks for which a session waits. The description is empty if it
 // waits for none, and if they cannot be read.
 func readBlockers(ctx context.Context, pool *pgxpool.Pool, pid uint32) string {
-	rows, err := pool.Query(ctx, selectBlockers, int32(pid))
-	if err != nil {
-		return ""
-	}
-	blockers, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	blockers, err := store.Collect(ctx, pool, pgx.RowTo[string], selectBlockers, int32(pid))
 	if err != nil {
 		return ""
 	}

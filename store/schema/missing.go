@@ -109,11 +109,8 @@ type GrantedRole struct {
 // GrantedRoles returns the roles that were granted the privileges of a service, by the audit log. It leaves out roles
 // whose privileges were all revoked.
 func GrantedRoles(ctx context.Context, pool *pgxpool.Pool) ([]GrantedRole, error) {
-	rows, err := pool.Query(ctx, selectGrantedRoles, grantAction(Serve), grantAction(Dispatch), string(Serve), string(Dispatch))
-	if err != nil {
-		return nil, fmt.Errorf("read the granted roles: %w", err)
-	}
-	roles, err := pgx.CollectRows(rows, pgx.RowToStructByPos[GrantedRole])
+	roles, err := store.Collect(ctx, pool, pgx.RowToStructByPos[GrantedRole], selectGrantedRoles,
+		grantAction(Serve), grantAction(Dispatch), string(Serve), string(Dispatch))
 	if err != nil {
 		return nil, fmt.Errorf("read the granted roles: %w", err)
 	}

@@ -25,11 +25,10 @@ func Ready(ctx context.Context, pool *pgxpool.Pool, capabilities []Capability, s
 	defer conn.Release()
 	needed := privilegeArgs(service.grants(capabilities, store.IsCitus(conn.Conn())), "")
 	var s session
-	rows, _ := conn.Query(ctx, selectReady, needed...) // CollectRows returns the error
-	applied, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Migration, err error) {
+	applied, err := store.Collect(ctx, conn, func(row pgx.CollectableRow) (m Migration, err error) {
 		err = row.Scan(append(m.columns(), s.columns()...)...)
 		return m, err
-	})
+	}, selectReady, needed...)
 	// Without migrations, or the privilege to read them, there is no row.
 	if len(applied) == 0 && (err == nil || store.IsNotPermitted(err) || store.IsUndefinedTable(err)) {
 		err = conn.QueryRow(ctx, selectSession, needed...).Scan(s.columns()...)

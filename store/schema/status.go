@@ -125,31 +125,23 @@ func compare(all, applied []Migration) Status {
 	return s
 }
 
+// readApplied treats a database without schema_migrations as one without migrations, so that reading the status does
+// not require the privilege to create the table.
 func readApplied(ctx context.Context, db store.Querier) ([]Migration, error) {
-	rows, err := db.Query(ctx, selectSchemaMigrations, pgx.QueryExecModeExec)
-	if err != nil {
-		return nil, ignoreUndefinedTable(err)
-	}
-	applied, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Migration, err error) {
+	applied, err := store.Collect(ctx, db, func(row pgx.CollectableRow) (m Migration, err error) {
 		err = row.Scan(m.columns()...)
 		m.AppliedAt = m.AppliedAt.UTC()
 		return m, err
-	})
-	return applied, ignoreUndefinedTable(err)
+	}, selectSchemaMigrations, pgx.QueryExecModeExec)
+	if store.IsUndefinedTable(err) {
+		return nil, nil
+	}
+	return applied, err
 }
 
 // columns are the destinations of migrationColumns.
 func (m *Migration) columns() []any {
 	return []any{&m.Version, &m.Name, &m.checksum, &m.AppliedAt, &m.OldestCompatible}
-}
-
-// ignoreUndefinedTable treats a database without schema_migrations as one without migrations, so that reading the
-// status does not require the privilege to create the table.
-func ignoreUndefinedTable(err error) error {
-	if store.IsUndefinedTable(err) {
-		return nil
-	}
-	return err
 }
 
 const migrationColumns = `version, name, checksum, applied_at, COALESCE(oldest_compatible, version)`

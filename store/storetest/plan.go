@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
 )
 
 // A Cost is what one execution of a statement touched.
@@ -133,11 +135,7 @@ func (s *Session) run(t testing.TB, explain, sql string) string {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	rows, err := tx.Query(t.Context(), explain, pgx.QueryExecModeSimpleProtocol)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, sql)
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	lines, err := store.Collect(t.Context(), tx, pgx.RowTo[string], explain, pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, sql)
 	}

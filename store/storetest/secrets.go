@@ -5,16 +5,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
 )
 
 // TablesWith returns the tables of a migrated database that contain a text, in clear or in hexadecimal.
 func TablesWith(t testing.TB, pool *pgxpool.Pool, text string) (tables []string) {
 	t.Helper()
-	rows, err := pool.Query(t.Context(), `SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	names, err := store.Collect(t.Context(), pool, pgx.RowTo[string], `SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'`)
 	if err != nil || len(names) < 20 {
 		t.Fatalf("found the tables %v, %v", names, err)
 	}
