@@ -251,14 +251,13 @@ func (s *site) whileWaiting(t *testing.T, locked pgx.Tx, f func() error, look fu
 	return <-done
 }
 
-// waiting waits until a statement waits for a lock of the given kind, and returns its process id. It ignores the first
-// wait of a batch, which ends after 100 ms, or 250 ms if it is for an account's month, and is repeated without that
-// bound.
-func (s *site) waiting(t *testing.T, lock string) (pid int) {
+// waiting waits until a statement waits for a lock of the given kind. It ignores the first wait of a batch, which ends
+// after 100 ms, or 250 ms if it is for an account's month, and is repeated without that bound.
+func (s *site) waiting(t *testing.T, lock string) {
 	t.Helper()
 	const longer = 300 * time.Millisecond
 	time.Sleep(longer) // each poll costs a query
-	return storetest.UntilWaitingLonger(t, s.pool, lock, longer)
+	storetest.UntilWaitingLonger(t, s.pool, lock, longer)
 }
 
 // addGate lets a test stop the writes of one account after they have claimed their keys.

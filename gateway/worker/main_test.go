@@ -105,9 +105,9 @@ func (s *site) revoke() {
 }
 
 // order creates a run of a new account.
-func (s *site) order(questions, repetitions int) (account, run store.ID) {
+func (s *site) order(questions, repetitions int) {
 	s.t.Helper()
-	account, run = store.NewID(), store.NewID()
+	account, run := store.NewID(), store.NewID()
 	var b pgx.Batch
 	b.Queue(`INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'account', 'plan')`, account)
 	b.Queue(`INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes)
@@ -121,7 +121,6 @@ WITH run AS (
   RETURNING account_id, id
 ), arrival AS (`+jobs.EnqueueSQL+`) SELECT count(*) FROM run`, account, run, questions, repetitions)
 	must(s.t, s.pool.SendBatch(s.t.Context(), &b).Close())
-	return account, run
 }
 
 // A reply is a response with its body decoded.
@@ -175,14 +174,14 @@ func (s *site) waiting(n int) {
 }
 
 // aClaim is the body of a claim of so many jobs.
-func aClaim(limit int, providers string, wait int) string {
-	return fmt.Sprintf(`{"limit":%d,"lease_seconds":60,"providers":%s,"wait_seconds":%d}`, limit, providers, wait)
+func aClaim(limit, wait int) string {
+	return fmt.Sprintf(`{"limit":%d,"lease_seconds":60,"providers":null,"wait_seconds":%d}`, limit, wait)
 }
 
 // claim claims jobs and returns them.
 func (s *site) claim(limit int) []map[string]any {
 	s.t.Helper()
-	r := s.post("claim", aClaim(limit, "null", 0))
+	r := s.post("claim", aClaim(limit, 0))
 	if r.status != 200 {
 		s.t.Fatalf("%d %s", r.status, r.raw)
 	}

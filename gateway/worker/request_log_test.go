@@ -40,7 +40,7 @@ func TestRequestLog(t *testing.T) {
 		// The route of a request that is refused earlier is none.
 		claimed, renewed, settled, none = "POST /worker/v1/claim", "POST /worker/v1/heartbeat", "POST /worker/v1/settle", "none"
 	)
-	claim := aClaim(1, "null", 0)
+	claim := aClaim(1, 0)
 	for _, test := range []struct {
 		name                      string
 		before                    func()
@@ -57,7 +57,7 @@ func TestRequestLog(t *testing.T) {
 		{"no such route", nil, t.Context(), "POST", s.token, s.token, "", none, 404, 1, "route_not_found"},
 		{"no such method", nil, t.Context(), "GET", "claim", s.token, "", none, 405, 1, "method_not_allowed"},
 		{"no worker", nil, t.Context(), "POST", "claim", s.token + "0", claim, none, 401, 0, "invalid_api_key"},
-		{"a worker that has left", nil, gone, "POST", "claim", s.token, aClaim(1, "null", 30), claimed, 0, 2, ""},
+		{"a worker that has left", nil, gone, "POST", "claim", s.token, aClaim(1, 30), claimed, 0, 2, ""},
 		{"an internal error", renameTable, t.Context(), "POST", "claim", s.token, claim, claimed, 500, 2, "internal_error"},
 	} {
 		if test.before != nil {

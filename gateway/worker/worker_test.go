@@ -76,7 +76,7 @@ func TestLeavingClient(t *testing.T) {
 	s.run()
 	c, err := net.Dial("tcp", s.server.Listener.Addr().String())
 	must(t, err)
-	body := aClaim(1, "null", 30)
+	body := aClaim(1, 30)
 	fmt.Fprintf(c, "POST /worker/v1/claim HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.token, len(body), body)
 	s.waiting(1)
@@ -93,7 +93,7 @@ func TestRevokedWhileWaiting(t *testing.T) {
 	s := newSite(t)
 	s.run()
 	revoked := make(chan reply, 1)
-	go func() { revoked <- s.post("claim", aClaim(1, "null", 30)) }()
+	go func() { revoked <- s.post("claim", aClaim(1, 30)) }()
 	s.waiting(1)
 	s.revoke()
 	s.order(1, 1)
