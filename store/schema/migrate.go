@@ -114,15 +114,9 @@ func lockMigrations(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) 
 }
 
 func (c *Config) setDefaults() {
-	if c.lockTimeout == 0 {
-		c.lockTimeout = 2 * time.Second
-	}
-	if c.attempts == 0 {
-		c.attempts = 30
-	}
-	if c.pause == 0 {
-		c.pause = time.Second
-	}
+	c.lockTimeout = cmp.Or(c.lockTimeout, 2*time.Second)
+	c.attempts = cmp.Or(c.attempts, 30)
+	c.pause = cmp.Or(c.pause, time.Second)
 	if c.Report == nil {
 		c.Report = func(string) {}
 	}
