@@ -70,7 +70,7 @@ func (w *world) splitFacts(t *testing.T) {
 			var ended []jobs.Ended
 			for _, j := range part {
 				key := jobs.Key{Account: w.account, Run: run.id, Ordinal: j.ordinal}
-				ended = append(ended, jobs.Ended{Key: key, Answer: j.stored, Failed: j.failed})
+				ended = append(ended, jobs.Ended{Key: key, Answer: j.stored})
 			}
 			must(t, pgx.BeginFunc(t.Context(), w.plain, func(tx pgx.Tx) error {
 				var b pgx.Batch

@@ -13,7 +13,6 @@ import (
 type Ended struct {
 	Key    Key
 	Answer *answers.Answer // nil: it failed, or its answer is not stored any more
-	Failed bool
 
 	Prepared any // by Config.Prepare; nil: nothing
 }
@@ -22,7 +21,7 @@ type Ended struct {
 func (l *ledger) ended() []Ended {
 	all := make([]Ended, len(l.results))
 	for i, r := range l.results {
-		all[i] = Ended{r.key, r.answer, r.code != nil, r.prepared}
+		all[i] = Ended{r.key, r.answer, r.prepared}
 	}
 	return all
 }

@@ -157,8 +157,10 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 	finished := l.finishRuns()
 	gone, put, held := l.changedLeases()
 	var b pgx.Batch
-	if store.IsCitus(conn.Conn()) {
-		batchHoldChanges(&b, held)
+	if store.IsCitus(conn.Conn()) && len(held) > 0 { // the counts on the coordinator
+		args := held.args()
+		b.Queue(changeHolds, args...)
+		b.Queue(deleteEmptyHolds, args[0], args[1])
 	}
 	if len(gone.ordinals) > 0 {
 		deleteLeases.queue(&b, conn.Conn(), gone.accounts, gone.runs, gone.ordinals)
@@ -206,15 +208,6 @@ func (d *Dispatcher) recordFinished(ctx context.Context, tx store.Tx, keys []run
 		return err
 	}
 	return d.cfg.Finished(ctx, tx, finished)
-}
-
-// batchHoldChanges changes the counts on the coordinator by the jobs that left or joined held leases.
-func batchHoldChanges(b *pgx.Batch, held holds) {
-	if len(held) > 0 {
-		args := held.args()
-		b.Queue(changeHolds, args...)
-		b.Queue(deleteEmptyHolds, args[0], args[1])
-	}
 }
 
 func (l *ledger) batchAttempts(b *pgx.Batch) {
