@@ -111,14 +111,6 @@ type bodyMembers struct{ required, optional []string }
 // empty is the body of routes that take no members, which readEmptyBody reads.
 type empty struct{}
 
-// readNoBody requires no body at a plain address, or the body {}: clients of a DELETE rarely send one.
-func readNoBody(x *exchange, r *http.Request) error {
-	if x.envelope == nil && withoutBody(r) {
-		return nil
-	}
-	return readEmptyBody(x, r)
-}
-
 // readEmptyBody requires the body {}.
 func readEmptyBody(x *exchange, r *http.Request) error {
 	body, at, err := bodyOf(x, r)

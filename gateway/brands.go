@@ -33,9 +33,7 @@ var brandList = list[brands.Filter, brands.Brand]{
 		wordFilter("status", brands.Statuses, func(f *brands.Filter) *string { return &f.Status }),
 		wordFilter("kind", brands.Kinds, func(f *brands.Filter) *string { return &f.Kind }),
 	},
-	read: func(ctx context.Context, db store.Querier, x *exchange, f brands.Filter, page store.Page) ([]brands.Brand, error) {
-		return brands.List(ctx, db, x.credential().AccountID, f, page)
-	},
+	read:    ofAccount(brands.List),
 	sortKey: func(b *brands.Brand) store.Position { return store.Position{Time: b.CreatedAt, ID: b.ID} },
 	wire:    func(b *brands.Brand) any { return newBrandDocument(b) },
 }
@@ -50,18 +48,14 @@ func (g *Gateway) readBrand(x *exchange, r *http.Request) error {
 }
 
 // getBrand reads the brand in the path.
-func (g *Gateway) getBrand(x *exchange, r *http.Request) (b *brands.Brand, err error) {
+func (g *Gateway) getBrand(x *exchange, r *http.Request) (*brands.Brand, error) {
 	id, err := brandID(r)
 	if err != nil {
 		return nil, err
 	}
-	err = g.inReads(x, r, func(ctx context.Context) error {
-		return g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) (err error) {
-			b, err = brands.Get(ctx, db, x.credential().AccountID, id)
-			return err
-		})
+	return readOne(g, x, r, func(ctx context.Context, db store.Querier) (*brands.Brand, error) {
+		return brands.Get(ctx, db, x.credential().AccountID, id)
 	})
-	return b, err
 }
 
 func (g *Gateway) createBrand(x *exchange, r *http.Request) error {

@@ -53,21 +53,15 @@ func (g *Gateway) readEvent(x *exchange, r *http.Request) error {
 		return err
 	}
 	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
-		e, err := g.readableEvent(ctx, x, id)
+		e, err := events.Get(ctx, g.cfg.Reads, x.credential().AccountID, id)
 		if err != nil {
 			return nil, err
 		}
+		if !x.mayRead(e.Type) {
+			return nil, events.ErrNotFound
+		}
 		return newEventDocument(e), nil
 	})
-}
-
-// readableEvent returns an event whose data the credential may read.
-func (g *Gateway) readableEvent(ctx context.Context, x *exchange, id store.ID) (*events.Event, error) {
-	e, err := events.Get(ctx, g.cfg.Reads, x.credential().AccountID, id)
-	if err == nil && !x.mayRead(e.Type) {
-		return nil, events.ErrNotFound
-	}
-	return e, err
 }
 
 // eventTypes are the types of events, with the scope that each requires besides webhooks:manage.

@@ -63,12 +63,6 @@ func (x *exchange) write(status int, mediaType string, body []byte) {
 	x.Write(body) // an error means that the client has disconnected
 }
 
-// writeNothing sends a response without a body.
-func (x *exchange) writeNothing() {
-	x.set("Cache-Control", "no-store")
-	x.WriteHeader(http.StatusNoContent)
-}
-
 // problem sends a problem as the response.
 func (x *exchange) problem(p *problem.Problem) {
 	x.code = p.Code

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"time"
 
 	"aiv/insights"
@@ -35,9 +34,7 @@ var recommendationList = list[insights.RecommendationFilter, insights.Recommenda
 		timeFilter("created_from", func(f *insights.RecommendationFilter) **time.Time { return &f.From }),
 		timeFilter("created_to", func(f *insights.RecommendationFilter) **time.Time { return &f.To }),
 	},
-	read: func(ctx context.Context, db store.Querier, x *exchange, f insights.RecommendationFilter, page store.Page) ([]insights.Recommendation, error) {
-		return insights.Recommendations(ctx, db, x.credential().AccountID, f, page)
-	},
+	read:    ofAccount(insights.Recommendations),
 	sortKey: func(r *insights.Recommendation) store.Position { return store.Position{Time: r.CreatedAt, ID: r.ID} },
 	wire: func(r *insights.Recommendation) any {
 		return recommendationDocument{
@@ -79,9 +76,7 @@ var alertList = list[insights.AlertFilter, insights.Alert]{
 		timeFilter("detected_from", func(f *insights.AlertFilter) **time.Time { return &f.From }),
 		timeFilter("detected_to", func(f *insights.AlertFilter) **time.Time { return &f.To }),
 	},
-	read: func(ctx context.Context, db store.Querier, x *exchange, f insights.AlertFilter, page store.Page) ([]insights.Alert, error) {
-		return insights.Alerts(ctx, db, x.credential().AccountID, f, page)
-	},
+	read:    ofAccount(insights.Alerts),
 	sortKey: func(a *insights.Alert) store.Position { return store.Position{Time: a.DetectedAt, ID: a.ID} },
 	wire: func(a *insights.Alert) any {
 		return alertDocument{

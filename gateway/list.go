@@ -37,6 +37,15 @@ type list[F, T any] struct {
 	tagged bool // pages have an ETag
 }
 
+// ofAccount returns the function read of a list for a query that depends on the account, the filter and the page only.
+func ofAccount[F, T any](
+	query func(ctx context.Context, db store.Querier, account store.ID, f F, selected store.Page) ([]T, error),
+) func(context.Context, store.Querier, *exchange, F, store.Page) ([]T, error) {
+	return func(ctx context.Context, db store.Querier, x *exchange, f F, selected store.Page) ([]T, error) {
+		return query(ctx, db, x.credential().AccountID, f, selected)
+	}
+}
+
 // Bounds of a page.
 const (
 	defaultLimit = 50
@@ -80,16 +89,12 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 
 // respond sends the page of the rows that read returns, which also reports whether more rows follow.
 func (l *list[F, T]) respond(g *Gateway, x *exchange, r *http.Request, read func(context.Context, store.Querier) ([]T, bool, error)) error {
-	var p page
-	err := g.inReads(x, r, func(ctx context.Context) error {
-		return g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) error {
-			rows, more, err := read(ctx, db)
-			if err != nil {
-				return err
-			}
-			p, err = l.page(g, x, rows, more)
-			return err
-		})
+	p, err := readOne(g, x, r, func(ctx context.Context, db store.Querier) (page, error) {
+		rows, more, err := read(ctx, db)
+		if err != nil {
+			return page{}, err
+		}
+		return l.page(g, x, rows, more)
 	})
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"aiv/catalog"
+	"aiv/gateway/wire"
 	"aiv/store"
 )
 
@@ -37,9 +38,7 @@ var questionList = list[catalog.QuestionFilter, catalog.Question]{
 		textFilter("tag", func(f *catalog.QuestionFilter) *string { return &f.Tag }),
 		wordFilter("status", catalog.QuestionStatuses, func(f *catalog.QuestionFilter) *string { return &f.Status }),
 	},
-	read: func(ctx context.Context, db store.Querier, x *exchange, f catalog.QuestionFilter, page store.Page) ([]catalog.Question, error) {
-		return catalog.Questions(ctx, db, x.credential().AccountID, f, page)
-	},
+	read:    ofAccount(catalog.Questions),
 	sortKey: func(q *catalog.Question) store.Position { return store.Position{Text: q.ID} },
 	byText:  true,
 	wire:    func(q *catalog.Question) any { return newQuestionDocument(q) },
@@ -51,17 +50,14 @@ func (g *Gateway) readQuestion(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
-		var q *catalog.Question
-		err := g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) (err error) {
-			q, err = catalog.GetQuestion(ctx, db, x.credential().AccountID, id)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		return newQuestionDocument(q), nil
+	q, err := readOne(g, x, r, func(ctx context.Context, db store.Querier) (*catalog.Question, error) {
+		return catalog.GetQuestion(ctx, db, x.credential().AccountID, id)
 	})
+	if err != nil {
+		return err
+	}
+	x.write(http.StatusOK, "application/json", wire.Encode(newQuestionDocument(q)))
+	return nil
 }
 
 func (g *Gateway) createQuestion(x *exchange, r *http.Request) error {

@@ -49,6 +49,17 @@ func (g *Gateway) inReads(x *exchange, r *http.Request, f func(context.Context) 
 	return f(ctx)
 }
 
+// readOne calls f as inReads and read do, and returns what f returns.
+func readOne[T any](g *Gateway, x *exchange, r *http.Request, f func(context.Context, store.Querier) (T, error)) (one T, err error) {
+	err = g.inReads(x, r, func(ctx context.Context) error {
+		return g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) (err error) {
+			one, err = f(ctx, db)
+			return err
+		})
+	})
+	return one, err
+}
+
 // respondInReads calls f as inReads does, and responds with the document that f returns.
 func (g *Gateway) respondInReads(x *exchange, r *http.Request, status int, f func(context.Context) (document any, err error)) error {
 	var document any
@@ -60,6 +71,28 @@ func (g *Gateway) respondInReads(x *exchange, r *http.Request, status int, f fun
 		return err
 	}
 	x.write(status, "application/json", wire.Encode(document))
+	return nil
+}
+
+// deleteInReads deletes the object in the path. It accepts a request without a body at the plain address, because
+// clients of a DELETE rarely send one, and the body {}.
+func (g *Gateway) deleteInReads(x *exchange, r *http.Request, idOf func(*http.Request) (store.ID, error),
+	f func(ctx context.Context, account, id store.ID) error) error {
+	if x.envelope != nil || !withoutBody(r) {
+		if err := readEmptyBody(x, r); err != nil {
+			return err
+		}
+	}
+	id, err := idOf(r)
+	if err != nil {
+		return err
+	}
+	err = g.inReads(x, r, func(ctx context.Context) error { return f(ctx, x.credential().AccountID, id) })
+	if err != nil {
+		return err
+	}
+	x.set("Cache-Control", "no-store")
+	x.WriteHeader(http.StatusNoContent)
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -80,9 +79,7 @@ var runList = list[runs.Filter, runs.Run]{
 		timeFilter("created_from", func(f *runs.Filter) **time.Time { return &f.From }),
 		timeFilter("created_to", func(f *runs.Filter) **time.Time { return &f.To }),
 	},
-	read: func(ctx context.Context, db store.Querier, x *exchange, f runs.Filter, page store.Page) ([]runs.Run, error) {
-		return runs.List(ctx, db, x.credential().AccountID, f, page)
-	},
+	read: ofAccount(runs.List),
 	limit: func(f *runs.Filter) int {
 		if f.IDs == nil {
 			return defaultLimit

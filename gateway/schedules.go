@@ -76,9 +76,7 @@ var scheduleList = list[schedules.Filter, schedules.Listed]{
 	filters: []filter[schedules.Filter]{
 		wordFilter("status", schedules.Statuses, func(f *schedules.Filter) *string { return &f.Status }),
 	},
-	read: func(ctx context.Context, db store.Querier, x *exchange, f schedules.Filter, page store.Page) ([]schedules.Listed, error) {
-		return schedules.List(ctx, db, x.credential().AccountID, f, page)
-	},
+	read:    ofAccount(schedules.List),
 	sortKey: func(s *schedules.Listed) store.Position { return store.Position{Time: s.CreatedAt, ID: s.ID} },
 	wire:    func(s *schedules.Listed) any { return newListedDocument(s) },
 }
@@ -155,12 +153,8 @@ func (g *Gateway) readSchedule(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var s *schedules.Listed
-	err = g.inReads(x, r, func(ctx context.Context) error {
-		return g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) (err error) {
-			s, err = schedules.Get(ctx, db, x.credential().AccountID, id)
-			return err
-		})
+	s, err := readOne(g, x, r, func(ctx context.Context, db store.Querier) (*schedules.Listed, error) {
+		return schedules.Get(ctx, db, x.credential().AccountID, id)
 	})
 	if err != nil {
 		return err
@@ -198,21 +192,8 @@ func (g *Gateway) changeSchedule(x *exchange, r *http.Request) error {
 	}))
 }
 
-// deleteSchedule accepts a DELETE request without a body at the plain address, and the body {}.
 func (g *Gateway) deleteSchedule(x *exchange, r *http.Request) error {
-	if err := readNoBody(x, r); err != nil {
-		return err
-	}
-	id, err := scheduleID(r)
-	if err != nil {
-		return err
-	}
-	err = g.inReads(x, r, func(ctx context.Context) error { return g.cfg.Schedules.Delete(ctx, x.credential().AccountID, id) })
-	if err != nil {
-		return err
-	}
-	x.writeNothing()
-	return nil
+	return g.deleteInReads(x, r, scheduleID, g.cfg.Schedules.Delete)
 }
 
 func scheduleID(r *http.Request) (store.ID, error) { return pathID(r, "sched", schedules.ErrNotFound) }

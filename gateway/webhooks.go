@@ -105,21 +105,8 @@ func (g *Gateway) changeWebhook(x *exchange, r *http.Request) error {
 	})
 }
 
-// deleteWebhook accepts a DELETE request without a body at the plain address, and the body {}.
 func (g *Gateway) deleteWebhook(x *exchange, r *http.Request) error {
-	if err := readNoBody(x, r); err != nil {
-		return err
-	}
-	id, err := webhookID(r)
-	if err != nil {
-		return err
-	}
-	err = g.inReads(x, r, func(ctx context.Context) error { return g.cfg.Webhooks.Delete(ctx, x.credential().AccountID, id) })
-	if err != nil {
-		return err
-	}
-	x.writeNothing()
-	return nil
+	return g.deleteInReads(x, r, webhookID, g.cfg.Webhooks.Delete)
 }
 
 func (g *Gateway) rotateWebhook(x *exchange, r *http.Request) error {
