@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"path"
@@ -146,11 +147,19 @@ func NewMetrics() *telemetry.Metrics { return telemetry.NewMetrics(routeNames...
 
 // newRoutes returns the mux of the logical routes. The ResponseWriter of its handlers is the *exchange.
 func (g *Gateway) newRoutes() *http.ServeMux {
-	mux := http.NewServeMux()
-	for i := range routes {
-		if p := routes[i].path; !slices.ContainsFunc(routes[:i], func(r route) bool { return r.path == p }) {
-			mux.Handle(p, g.pathHandler(p))
+	byPath := make(map[string]map[string]int) // indexes of routes, by path and method
+	for i, r := range routes {
+		if byPath[r.path] == nil {
+			byPath[r.path] = make(map[string]int)
 		}
+		byPath[r.path][r.method] = i
+		if r.method == http.MethodGet {
+			byPath[r.path][http.MethodHead] = i
+		}
+	}
+	mux := http.NewServeMux()
+	for path, byMethod := range byPath {
+		mux.Handle(path, g.pathHandler(path, byMethod))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { w.(*exchange).fail(noSuchRoute()) })
 	return mux
@@ -158,16 +167,8 @@ func (g *Gateway) newRoutes() *http.ServeMux {
 
 // pathHandler returns the handler of all methods of a path. The patterns of the mux have no methods: with them, GET
 // /v1/brands/preview would match GET /v1/brands/{id}, instead of being rejected with 405.
-func (g *Gateway) pathHandler(path string) http.HandlerFunc {
-	allow, byMethod := methodsOf(path), make(map[string]int)
-	for i, r := range routes {
-		if r.path == path {
-			byMethod[r.method] = i
-		}
-	}
-	if i, ok := byMethod[http.MethodGet]; ok {
-		byMethod[http.MethodHead] = i
-	}
+func (g *Gateway) pathHandler(path string, byMethod map[string]int) http.HandlerFunc {
+	allow := strings.Join(slices.Sorted(maps.Keys(byMethod)), ", ")
 	return func(w http.ResponseWriter, req *http.Request) {
 		x := w.(*exchange)
 		i, ok := byMethod[req.Method]
@@ -223,19 +224,4 @@ func (g *Gateway) dispatch(x *exchange, r *http.Request) {
 	x.routed = *r
 	x.routed.Method, x.routed.URL = x.method, &x.routedURL
 	g.routes.ServeHTTP(x, &x.routed)
-}
-
-// methodsOf returns the methods of a path pattern, as Allow lists them.
-func methodsOf(path string) string {
-	var methods []string
-	for _, r := range routes {
-		if r.path == path {
-			methods = append(methods, r.method)
-			if r.method == http.MethodGet {
-				methods = append(methods, http.MethodHead)
-			}
-		}
-	}
-	slices.Sort(methods)
-	return strings.Join(methods, ", ")
 }

@@ -7,6 +7,7 @@ package problem
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -64,9 +65,7 @@ func (a API) Write(w http.ResponseWriter, p *Problem, requestID string) {
 	for _, name := range []string{"ETag", "Link", "Location", "Vary"} {
 		delete(h, name)
 	}
-	for name, values := range p.Header {
-		h[name] = values
-	}
+	maps.Copy(h, p.Header)
 	h["Content-Type"] = []string{"application/problem+json"}
 	h["Cache-Control"] = []string{"no-store"}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
