@@ -59,7 +59,7 @@ type Config struct {
 	CursorSecret []byte // the same in all processes, so that each accepts the cursors of the others
 
 	Log      *slog.Logger
-	Requests *telemetry.RequestLog // nil: requests are logged by Log
+	Requests *telemetry.LogWriter // nil: requests are logged by Log
 	NewID    func() store.ID
 	Timeout  time.Duration      // of a handler's calls
 	Delay    time.Duration      // before a 401

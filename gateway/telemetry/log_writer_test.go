@@ -18,7 +18,7 @@ import (
 )
 
 // logLine logs one and the same request.
-func logLine(own *RequestLog, log *slog.Logger, credential *auth.Credential) {
+func logLine(own *LogWriter, log *slog.Logger, credential *auth.Credential) {
 	exampleOf(credential).LogTo(own, log)
 }
 
@@ -32,10 +32,10 @@ func TestLogThatIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
 		log := NewLogWriter(w)
-		own, slogs := NewRequestLog(log), slog.New(slog.NewJSONHandler(log, nil))
+		slogs := slog.New(slog.NewJSONHandler(log, nil))
 		began := time.Now()
 		for range 10_000 {
-			logLine(own, slogs, &auth.Credential{})
+			logLine(log, slogs, &auth.Credential{})
 			logLine(nil, slogs, &auth.Credential{})
 		}
 		log.Close()
@@ -47,7 +47,7 @@ func TestLogThatIsNotRead(t *testing.T) {
 		}
 		r.Close() // a log whose reader has gone
 		synctest.Wait()
-		logLine(own, slogs, &auth.Credential{})
+		logLine(log, slogs, &auth.Credential{})
 		log.Close()
 		if n := dropped(log); n != 20_001 {
 			t.Errorf("%d of 20,001 lines are counted as dropped", n)
@@ -132,9 +132,9 @@ func TestLogTo(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // Close waits for a second only
 			var own, log bytes.Buffer
 			w := NewLogWriter(&own)
-			var requests *RequestLog
+			var requests *LogWriter
 			if test.withOwn {
-				requests = NewRequestLog(w)
+				requests = w
 			}
 			r := Request{ID: "req_1", Route: "none", Method: "GET", Err: test.err}
 			r.LogTo(requests, slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: test.level})))

@@ -82,7 +82,7 @@ func siteOf(t testing.TB, pool *pgxpool.Pool) *site {
 	return s
 }
 
-func (s *site) handler(log *slog.Logger, requests *telemetry.RequestLog) *worker.Handler {
+func (s *site) handler(log *slog.Logger, requests *telemetry.LogWriter) *worker.Handler {
 	return worker.New(worker.Config{
 		Jobs: s.jobs, Workers: auth.NewWorkerLookup(s.pool, time.Minute, 1000), NewID: store.NewID,
 		Timeout: time.Minute, Delay: guessDelay, Log: log, Requests: requests, Metrics: worker.NewMetrics(),

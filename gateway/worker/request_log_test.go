@@ -30,7 +30,7 @@ func TestRequestLog(t *testing.T) {
 	s := siteOf(t, newDatabase(t))
 	out := make(writes, 10)
 	w := telemetry.NewLogWriter(out)
-	h := s.handler(slog.New(slog.NewJSONHandler(w, nil)), telemetry.NewRequestLog(w))
+	h := s.handler(slog.New(slog.NewJSONHandler(w, nil)), w)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	renameTable := func() { storetest.Exec(t, s.pool, `ALTER TABLE job_turns RENAME TO gone`) }

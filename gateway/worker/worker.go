@@ -41,8 +41,8 @@ type Config struct {
 	Timeout  time.Duration // of a request, besides the time that a claim waits
 	Delay    time.Duration // of 401 responses, so that guessing tokens is slow
 	Log      *slog.Logger
-	Requests *telemetry.RequestLog // nil: requests are logged by Log
-	Metrics  *telemetry.Metrics    // from NewMetrics
+	Requests *telemetry.LogWriter // nil: requests are logged by Log
+	Metrics  *telemetry.Metrics   // from NewMetrics
 }
 
 // Handler is the handler of the worker interface. It requires deadlines for bodies and contexts that end when the

@@ -31,7 +31,7 @@ type Options struct {
 	level    *slog.LevelVar // of the log
 	notifier *systemd.Notifier
 	logs     *telemetry.LogWriter
-	requests *telemetry.RequestLog // nil: requests are logged by slog
+	requests *telemetry.LogWriter // nil: requests are logged by slog
 }
 
 // defaults are the values of options that are not given, the environment variable of the address, and the usage of
@@ -138,7 +138,7 @@ func (o *Options) Logger(c *cli.Call) (*slog.Logger, func()) {
 }
 
 // LogRequests makes the service log requests without slog, which is faster. Call it after Logger.
-func (o *Options) LogRequests() { o.requests = telemetry.NewRequestLog(o.logs) }
+func (o *Options) LogRequests() { o.requests = o.logs }
 
 // NewLog returns the log of a command that runs for long: text on a terminal, else JSON, written in the background, so
 // that the command does not depend on the reader of stderr.
