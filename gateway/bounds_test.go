@@ -161,8 +161,8 @@ func TestReadsThatWaitAreBounded(t *testing.T) {
 func TestModelPagesAreCached(t *testing.T) {
 	var c modelPages
 	first, second := &catalog.Snapshot{Revision: 1}, &catalog.Snapshot{Revision: 2}
-	key, one := modelPageKey{params: "limit=1"}, &modelPage{page: page{body: []byte("{}")}}
-	finds := func(s *catalog.Snapshot, key modelPageKey, want *modelPage) {
+	key, one := modelPageKey{params: "limit=1"}, &page{body: []byte("{}")}
+	finds := func(s *catalog.Snapshot, key modelPageKey, want *page) {
 		t.Helper()
 		if got := c.get(s, key); got != want {
 			t.Errorf("revision %d, %+v: got %v, want %v", s.Revision, key, got, want)
@@ -174,7 +174,7 @@ func TestModelPagesAreCached(t *testing.T) {
 	finds(second, key, nil)
 	c.add(second, key, one)
 	finds(first, key, nil)
-	large := &modelPage{page: page{body: make([]byte, maxModelPages/8)}}
+	large := &page{body: make([]byte, maxModelPages/8)}
 	for i := range 100 {
 		c.add(second, modelPageKey{params: strconv.Itoa(i)}, large)
 		if c.size > maxModelPages || len(c.pages) > 8 {

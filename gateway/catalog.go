@@ -67,16 +67,10 @@ func (g *Gateway) readModels(x *exchange, r *http.Request) error {
 		}
 		g.models.add(s, key, page)
 	}
-	return g.sendPage(x, r, page.page, page.tag)
+	return g.sendPage(x, r, *page)
 }
 
-// A modelPage is a page of the models and its ETag.
-type modelPage struct {
-	page
-	tag string
-}
-
-func newModelPage(g *Gateway, x *exchange, s *catalog.Snapshot) (*modelPage, error) {
+func newModelPage(g *Gateway, x *exchange, s *catalog.Snapshot) (*page, error) {
 	var f catalog.ModelFilter
 	selected, err := modelList.parameters(g, x, &f)
 	if err != nil {
@@ -90,7 +84,8 @@ func newModelPage(g *Gateway, x *exchange, s *catalog.Snapshot) (*modelPage, err
 	}
 	defer g.reuse(p.body)
 	p.body = slices.Clone(p.body) // a cached page keeps no more memory than it counts
-	return &modelPage{p, p.tag()}, nil
+	p.tag = tagOf(p.body)
+	return &p, nil
 }
 
 // modelPages caches pages of the models of one snapshot of the catalog. Encoding a page of 50 models takes as long as
@@ -99,7 +94,7 @@ func newModelPage(g *Gateway, x *exchange, s *catalog.Snapshot) (*modelPage, err
 type modelPages struct {
 	mu       sync.RWMutex
 	snapshot *catalog.Snapshot
-	pages    map[modelPageKey]*modelPage
+	pages    map[modelPageKey]*page
 	size     int // bytes of the pages
 }
 
@@ -114,7 +109,7 @@ type modelPageKey struct {
 
 const maxModelPages = 4 << 20 // bytes
 
-func (c *modelPages) get(s *catalog.Snapshot, key modelPageKey) *modelPage {
+func (c *modelPages) get(s *catalog.Snapshot, key modelPageKey) *page {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.snapshot != s {
@@ -123,12 +118,12 @@ func (c *modelPages) get(s *catalog.Snapshot, key modelPageKey) *modelPage {
 	return c.pages[key]
 }
 
-func (c *modelPages) add(s *catalog.Snapshot, key modelPageKey, p *modelPage) {
+func (c *modelPages) add(s *catalog.Snapshot, key modelPageKey, p *page) {
 	size := len(key.params) + len(p.body) + 256
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.snapshot != s || c.size+size > maxModelPages {
-		c.snapshot, c.pages, c.size = s, make(map[modelPageKey]*modelPage), 0
+		c.snapshot, c.pages, c.size = s, make(map[modelPageKey]*page), 0
 	}
 	c.pages[key] = p
 	c.size += size

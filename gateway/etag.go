@@ -22,13 +22,8 @@ func (x *exchange) unchanged(r *http.Request, tag string) bool {
 	return false
 }
 
-// tag returns a strong entity tag of the page.
-func (p page) tag() string {
-	digest := sha256.Sum256(p.body)
-	return tagOf(digest[:])
-}
-
-// tagOf returns a digest as an entity tag.
-func tagOf(digest []byte) string {
+// tagOf returns a strong entity tag of a body.
+func tagOf(body []byte) string {
+	digest := sha256.Sum256(body)
 	return `"` + base64.RawURLEncoding.EncodeToString(digest[:12]) + `"`
 }

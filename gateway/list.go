@@ -65,6 +65,7 @@ type page struct {
 	link string // to the next page; empty if there is none
 
 	mediaType string // empty: application/json
+	tag       string // its ETag; empty: none
 }
 
 // A pageDocument is the response of a list, which list.page encodes.
@@ -99,12 +100,11 @@ func (l *list[F, T]) respond(g *Gateway, x *exchange, r *http.Request, read func
 	if err != nil {
 		return err
 	}
-	tag := ""
 	if l.tagged {
-		tag = p.tag()
+		p.tag = tagOf(p.body)
 	}
 	defer g.reuse(p.body)
-	return g.sendPage(x, r, p, tag)
+	return g.sendPage(x, r, p)
 }
 
 // maxReused is the size of the largest buffer that is used for further pages.
@@ -127,13 +127,13 @@ func (g *Gateway) reuse(b []byte) {
 
 // sendPage sends a page, unless it has a tag and the client has the page. Until it is sent, its memory counts against
 // the account.
-func (g *Gateway) sendPage(x *exchange, r *http.Request, p page, tag string) error {
+func (g *Gateway) sendPage(x *exchange, r *http.Request, p page) error {
 	if p.link != "" {
 		x.set("Link", p.link)
 	}
-	if tag != "" {
+	if p.tag != "" {
 		x.set("Cache-Control", "private, no-cache")
-		if x.unchanged(r, tag) {
+		if x.unchanged(r, p.tag) {
 			return nil
 		}
 	}

@@ -27,7 +27,7 @@ func (g *Gateway) measure(x *exchange, r *http.Request, read func(context.Contex
 	if err != nil {
 		return err
 	}
-	return g.sendPage(x, r, p, "")
+	return g.sendPage(x, r, p)
 }
 
 // maxMeasureTime bounds a read of metrics or sources.
