@@ -86,8 +86,6 @@ type comparisonQuery struct {
 
 func (q *comparisonQuery) filter() *visibility.Filter { return &q.Filter }
 
-func (q *comparisonQuery) ofWindow() *window { return &q.window }
-
 var comparisonFilters = slices.Concat([]filter[comparisonQuery]{
 	runFilter("run_id", func(q *comparisonQuery) **store.ID { return &q.run }),
 	runFilter("baseline_run_id", func(q *comparisonQuery) **store.ID { return &q.baselineRun }),

@@ -123,8 +123,6 @@ type metricsQuery struct {
 
 func (q *metricsQuery) filter() *visibility.Filter { return &q.Filter }
 
-func (q *metricsQuery) ofWindow() *window { return &q.window }
-
 var metricsFilters = slices.Concat([]filter[metricsQuery]{
 	momentFilter("from", (*metricsQuery).ofWindow),
 	momentFilter("to", (*metricsQuery).ofWindow),

@@ -47,8 +47,6 @@ type sourcesQuery struct {
 
 func (q *sourcesQuery) filter() *visibility.Filter { return &q.Filter }
 
-func (q *sourcesQuery) ofWindow() *window { return &q.window }
-
 var sourcesFilters = slices.Concat([]filter[sourcesQuery]{
 	momentFilter("from", (*sourcesQuery).ofWindow),
 	momentFilter("to", (*sourcesQuery).ofWindow),

@@ -16,6 +16,9 @@ type window struct {
 	times    map[string]string // by parameter
 }
 
+// ofWindow returns the window of a query that embeds it.
+func (w *window) ofWindow() *window { return w }
+
 // zoneFilter accepts the name of a time zone.
 func zoneFilter[F any](at func(*F) *window) filter[F] {
 	const is = "the name of a time zone in IANA's database, such as Europe/Rome"
