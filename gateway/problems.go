@@ -45,49 +45,44 @@ func problemOf(err error) *problem.Problem {
 		return &problem.Problem{Code: problem.QuestionExists, ExistingID: e.ID,
 			Detail: "The account has this question in this language and country."}
 	}
-	switch {
-	case errors.Is(err, runs.ErrKeyReused):
-		return &problem.Problem{Code: problem.IdempotencyKeyReused,
-			Detail: "This Idempotency-Key was used with a different request. Use a new key for a new request."}
-	case errors.Is(err, runs.ErrKeyInUse):
+	if errors.Is(err, runs.ErrKeyInUse) {
 		return &problem.Problem{Code: problem.IdempotencyKeyInUse, Header: problem.Retry(1),
 			Detail: "A request with this Idempotency-Key is in progress. Send the same request again to get its response."}
-	case errors.Is(err, runs.ErrNotFound), errors.Is(err, visibility.ErrRunNotFound):
-		return &problem.Problem{Code: problem.RunNotFound, Detail: "The account has no run with this id."}
-	case errors.Is(err, webhooks.ErrEndpointNotFound):
-		return &problem.Problem{Code: problem.WebhookNotFound, Detail: "The account has no webhook with this id."}
-	case errors.Is(err, events.ErrNotFound):
-		return &problem.Problem{Code: problem.EventNotFound, Detail: "The account has no event with this id that the credential may read."}
-	case errors.Is(err, schedules.ErrNotFound):
-		return &problem.Problem{Code: problem.ScheduleNotFound, Detail: "The account has no schedule with this id."}
-	case errors.Is(err, schedules.ErrTooMany):
-		return &problem.Problem{Code: problem.TooManySchedules,
-			Detail: fmt.Sprintf("An account has at most %d schedules. Delete one that is not needed.", schedules.MaxSchedules)}
-	case errors.Is(err, schedules.ErrOperator):
-		return &problem.Problem{Code: problem.SchedulePaused, Detail: "An operator paused the schedule; only an operator can make it active again."}
-	case errors.Is(err, brands.ErrNotFound):
-		return &problem.Problem{Code: problem.BrandNotFound, Detail: "The account has no brand with this id."}
-	case errors.Is(err, brands.ErrTooManyActive):
-		return &problem.Problem{Code: problem.TooManyBrands, Detail: fmt.Sprintf("An account has at most %d active brands.", brands.MaxActive)}
-	case errors.Is(err, brands.ErrTooMany):
-		return &problem.Problem{Code: problem.TooManyBrands, Detail: "An account has at most 1,000 brands."}
-	case errors.Is(err, visibility.ErrTooManyRows):
-		return &problem.Problem{Code: problem.TooManyRows,
-			Detail: "The query has more than 10,000 rows; narrow from and to, or group by fewer members."}
-	case errors.Is(err, webhooks.ErrEndpointExists):
-		return &problem.Problem{Code: problem.WebhookExists, Detail: "Another webhook of the account has this URL."}
-	case errors.Is(err, webhooks.ErrTooManyEndpoints):
-		return &problem.Problem{Code: problem.TooManyWebhooks,
-			Detail: fmt.Sprintf("An account may have at most %d webhooks. Delete one that is not needed.", webhooks.MaxEndpoints)}
-	case errors.Is(err, webhooks.ErrDisabled):
-		return &problem.Problem{Code: problem.WebhookDisabled,
-			Detail: "The webhook is disabled; see its disabled_reason. Only the operator can enable one that the operator disabled."}
-	case errors.Is(err, catalog.ErrQuestionNotFound):
-		return &problem.Problem{Code: problem.QuestionNotFound, Detail: "The account has no own question with this id."}
-	case errors.Is(err, catalog.ErrTooManyQuestions):
-		return &problem.Problem{Code: problem.TooManyQuestions, Detail: "An account has at most 10,000 own questions."}
+	}
+	for _, known := range problemsOfErrors {
+		if errors.Is(err, known.err) {
+			return &problem.Problem{Code: known.code, Detail: known.detail}
+		}
 	}
 	return problem.Of(err)
+}
+
+// problemsOfErrors are the problems for errors that need no more than a code and a detail.
+var problemsOfErrors = []struct {
+	err          error
+	code, detail string
+}{
+	{runs.ErrKeyReused, problem.IdempotencyKeyReused,
+		"This Idempotency-Key was used with a different request. Use a new key for a new request."},
+	{runs.ErrNotFound, problem.RunNotFound, "The account has no run with this id."},
+	{visibility.ErrRunNotFound, problem.RunNotFound, "The account has no run with this id."},
+	{webhooks.ErrEndpointNotFound, problem.WebhookNotFound, "The account has no webhook with this id."},
+	{events.ErrNotFound, problem.EventNotFound, "The account has no event with this id that the credential may read."},
+	{schedules.ErrNotFound, problem.ScheduleNotFound, "The account has no schedule with this id."},
+	{schedules.ErrTooMany, problem.TooManySchedules,
+		fmt.Sprintf("An account has at most %d schedules. Delete one that is not needed.", schedules.MaxSchedules)},
+	{schedules.ErrOperator, problem.SchedulePaused, "An operator paused the schedule; only an operator can make it active again."},
+	{brands.ErrNotFound, problem.BrandNotFound, "The account has no brand with this id."},
+	{brands.ErrTooManyActive, problem.TooManyBrands, fmt.Sprintf("An account has at most %d active brands.", brands.MaxActive)},
+	{brands.ErrTooMany, problem.TooManyBrands, "An account has at most 1,000 brands."},
+	{visibility.ErrTooManyRows, problem.TooManyRows, "The query has more than 10,000 rows; narrow from and to, or group by fewer members."},
+	{webhooks.ErrEndpointExists, problem.WebhookExists, "Another webhook of the account has this URL."},
+	{webhooks.ErrTooManyEndpoints, problem.TooManyWebhooks,
+		fmt.Sprintf("An account may have at most %d webhooks. Delete one that is not needed.", webhooks.MaxEndpoints)},
+	{webhooks.ErrDisabled, problem.WebhookDisabled,
+		"The webhook is disabled; see its disabled_reason. Only the operator can enable one that the operator disabled."},
+	{catalog.ErrQuestionNotFound, problem.QuestionNotFound, "The account has no own question with this id."},
+	{catalog.ErrTooManyQuestions, problem.TooManyQuestions, "An account has at most 10,000 own questions."},
 }
 
 // tooManyDeliveries reports a test or a resend beyond the limits of an endpoint or of its host name.
