@@ -35,7 +35,7 @@ var brandList = list[brands.Filter, brands.Brand]{
 	},
 	read:    ofAccount(brands.List),
 	sortKey: func(b *brands.Brand) store.Position { return store.Position{Time: b.CreatedAt, ID: b.ID} },
-	wire:    func(b *brands.Brand) any { return newBrandDocument(b) },
+	append:  encoded(newBrandDocument),
 }
 
 func (g *Gateway) readBrand(x *exchange, r *http.Request) error {

@@ -48,7 +48,7 @@ var modelList = list[catalog.ModelFilter, catalog.Model]{
 	},
 	sortKey: func(m *catalog.Model) store.Position { return store.Position{Text: m.ID} },
 	byText:  true,
-	wire:    func(m *catalog.Model) any { return newModelDocument(m) },
+	append:  encoded(newModelDocument),
 }
 
 // readModels responds with a page of the models.

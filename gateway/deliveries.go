@@ -46,7 +46,7 @@ var deliveryList = list[string, webhooks.Delivery]{
 		return webhooks.Deliveries(ctx, db, x.credential().AccountID, id, status, page)
 	},
 	sortKey: func(d *webhooks.Delivery) store.Position { return store.Position{Time: d.CreatedAt, ID: d.EventID} },
-	wire:    func(d *webhooks.Delivery) any { return newDeliveryDocument(d) },
+	append:  encoded(newDeliveryDocument),
 }
 
 // resendEvent requires the scope that reading the event requires.

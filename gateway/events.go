@@ -44,7 +44,7 @@ var eventList = list[events.Filter, events.Event]{
 		return events.List(ctx, db, x.credential().AccountID, f, page)
 	},
 	sortKey: func(e *events.Event) store.Position { return store.Position{Time: e.CreatedAt, ID: e.ID} },
-	wire:    func(e *events.Event) any { return newEventDocument(e) },
+	append:  encoded(newEventDocument),
 }
 
 func (g *Gateway) readEvent(x *exchange, r *http.Request) error {
@@ -106,8 +106,8 @@ type EventData struct{}
 
 // Recommendation encodes an item of GET /v1/recommendations.
 func (EventData) Recommendation(r *insights.Recommendation) []byte {
-	return wire.Encode(recommendationList.wire(r))
+	return wire.Encode(newRecommendationDocument(r))
 }
 
 // Alert encodes an item of GET /v1/alerts.
-func (EventData) Alert(a *insights.Alert) []byte { return wire.Encode(alertList.wire(a)) }
+func (EventData) Alert(a *insights.Alert) []byte { return wire.Encode(newAlertDocument(a)) }

@@ -36,13 +36,15 @@ var recommendationList = list[insights.RecommendationFilter, insights.Recommenda
 	},
 	read:    ofAccount(insights.Recommendations),
 	sortKey: func(r *insights.Recommendation) store.Position { return store.Position{Time: r.CreatedAt, ID: r.ID} },
-	wire: func(r *insights.Recommendation) any {
-		return recommendationDocument{
-			ID: r.ID.Text("rec"), Type: r.Type, Category: r.Category, Title: r.Title, Summary: r.Summary, Priority: r.Priority,
-			Status: r.Status, ModelIDs: r.ModelIDs, QuestionIDs: r.QuestionIDs, RunID: idOrNull("run", r.RunID),
-			CreatedAt: store.FormatTime(r.CreatedAt), UpdatedAt: store.FormatTime(r.UpdatedAt), ScheduleID: idOrNull("sched", r.ScheduleID),
-		}
-	},
+	append:  encoded(newRecommendationDocument),
+}
+
+func newRecommendationDocument(r *insights.Recommendation) recommendationDocument {
+	return recommendationDocument{
+		ID: r.ID.Text("rec"), Type: r.Type, Category: r.Category, Title: r.Title, Summary: r.Summary, Priority: r.Priority,
+		Status: r.Status, ModelIDs: r.ModelIDs, QuestionIDs: r.QuestionIDs, RunID: idOrNull("run", r.RunID),
+		CreatedAt: store.FormatTime(r.CreatedAt), UpdatedAt: store.FormatTime(r.UpdatedAt), ScheduleID: idOrNull("sched", r.ScheduleID),
+	}
 }
 
 // alertDocument is an item of GET /v1/alerts.
@@ -78,15 +80,17 @@ var alertList = list[insights.AlertFilter, insights.Alert]{
 	},
 	read:    ofAccount(insights.Alerts),
 	sortKey: func(a *insights.Alert) store.Position { return store.Position{Time: a.DetectedAt, ID: a.ID} },
-	wire: func(a *insights.Alert) any {
-		return alertDocument{
-			ID: a.ID.Text("alert"), Type: a.Type, Severity: a.Severity, Status: a.Status, Title: a.Title, Message: a.Message,
-			Metric: a.Metric, Direction: a.Direction, CurrentValue: a.CurrentValue, BaselineValue: a.BaselineValue,
-			ModelID: a.ModelID, QuestionID: a.QuestionID, Country: a.Country, RunID: idOrNull("run", a.RunID),
-			DetectedAt: store.FormatTime(a.DetectedAt), ResolvedAt: store.FormatTimeOrNil(a.ResolvedAt),
-			BrandID: idOrNull("brand", a.BrandID), ScheduleID: idOrNull("sched", a.ScheduleID),
-		}
-	},
+	append:  encoded(newAlertDocument),
+}
+
+func newAlertDocument(a *insights.Alert) alertDocument {
+	return alertDocument{
+		ID: a.ID.Text("alert"), Type: a.Type, Severity: a.Severity, Status: a.Status, Title: a.Title, Message: a.Message,
+		Metric: a.Metric, Direction: a.Direction, CurrentValue: a.CurrentValue, BaselineValue: a.BaselineValue,
+		ModelID: a.ModelID, QuestionID: a.QuestionID, Country: a.Country, RunID: idOrNull("run", a.RunID),
+		DetectedAt: store.FormatTime(a.DetectedAt), ResolvedAt: store.FormatTimeOrNil(a.ResolvedAt),
+		BrandID: idOrNull("brand", a.BrandID), ScheduleID: idOrNull("sched", a.ScheduleID),
+	}
 }
 
 func idOrNull(prefix string, id *store.ID) *string {

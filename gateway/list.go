@@ -27,14 +27,18 @@ type list[F, T any] struct {
 	read    func(ctx context.Context, db store.Querier, x *exchange, f F, selected store.Page) ([]T, error)
 	sortKey func(*T) store.Position
 	byText  bool                        // the sort key is a text
-	wire    func(*T) any                // returns the wire type of a record
-	append  func(b []byte, t *T) []byte // appends a record as JSON; used instead of wire where it is set
+	append  func(b []byte, t *T) []byte // appends a record as JSON
 
 	limit func(*F) int // the default limit with these filters; nil: defaultLimit
 
 	depend func(*exchange, *problem.Faults) // reports faults of parameters that depend on others; may be nil
 
 	tagged bool // pages have an ETag
+}
+
+// encoded returns the function append of a list whose records encoding/json encodes as documents.
+func encoded[T, D any](document func(*T) D) func([]byte, *T) []byte {
+	return func(b []byte, t *T) []byte { return append(b, wire.Encode(document(t))...) }
 }
 
 // ofAccount returns the function read of a list for a query that depends on the account, the filter and the page only.
@@ -155,12 +159,7 @@ func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) (page, e
 			rows, more = rows[:i], true
 			break
 		}
-		b = wire.Item(b)
-		if l.append != nil {
-			b = l.append(b, &rows[i])
-		} else {
-			b = append(b, wire.Encode(l.wire(&rows[i]))...)
-		}
+		b = l.append(wire.Item(b), &rows[i])
 		if x.tool != nil {
 			ends = append(ends, len(b))
 		}

@@ -41,7 +41,7 @@ var questionList = list[catalog.QuestionFilter, catalog.Question]{
 	read:    ofAccount(catalog.Questions),
 	sortKey: func(q *catalog.Question) store.Position { return store.Position{Text: q.ID} },
 	byText:  true,
-	wire:    func(q *catalog.Question) any { return newQuestionDocument(q) },
+	append:  encoded(newQuestionDocument),
 	tagged:  true,
 }
 

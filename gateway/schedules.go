@@ -78,7 +78,7 @@ var scheduleList = list[schedules.Filter, schedules.Listed]{
 	},
 	read:    ofAccount(schedules.List),
 	sortKey: func(s *schedules.Listed) store.Position { return store.Position{Time: s.CreatedAt, ID: s.ID} },
-	wire:    func(s *schedules.Listed) any { return newListedDocument(s) },
+	append:  encoded(newListedDocument),
 }
 
 // occurrenceDocument is an item of GET /v1/schedules/{id}/occurrences.
@@ -113,7 +113,7 @@ var occurrenceList = list[string, schedules.Occurrence]{
 		return schedules.Occurrences(ctx, db, x.credential().AccountID, id, status, page)
 	},
 	sortKey: func(o *schedules.Occurrence) store.Position { return store.Position{Time: o.DueAt, ID: o.ScheduleID} },
-	wire:    func(o *schedules.Occurrence) any { return newOccurrenceDocument(o) },
+	append:  encoded(newOccurrenceDocument),
 }
 
 func (g *Gateway) createSchedule(x *exchange, r *http.Request) error {

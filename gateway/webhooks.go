@@ -43,7 +43,7 @@ var webhookList = list[struct{}, webhooks.Endpoint]{
 		return webhooks.List(ctx, db, x.credential().AccountID, page)
 	},
 	sortKey: func(e *webhooks.Endpoint) store.Position { return store.Position{Time: e.CreatedAt, ID: e.ID} },
-	wire:    func(e *webhooks.Endpoint) any { return newWebhookDocument(e) },
+	append:  encoded(newWebhookDocument),
 }
 
 func (g *Gateway) createWebhook(x *exchange, r *http.Request) error {
