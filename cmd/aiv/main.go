@@ -2,8 +2,8 @@
 //
 // The table of commands is in commands.go. A file such as keys.go has a command or a group of commands: it declares the
 // flags, calls the package that does the work, and prints the result. It also declares the JSON of the result, because
-// the domain types have no JSON tags; the JSON of aiv status is in internal/status. The commands serve and dispatch,
-// which start in the same way, are in services.go. What commands share is in database.go and flags.go.
+// the domain types have no JSON tags; the JSON of aiv status is in internal/status. The commands serve and dispatch are
+// in services.go; package service wires them. What commands share is in database.go and flags.go.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 
 func main() {
 	service.DisableCoreDumps()
-	// net/http writes to package log what a server sends out of turn: it may be a key, a question or a customer's text.
+	// net/http logs responses that no request asked for. They may contain a key, a question or a customer's text.
 	log.SetOutput(io.Discard)
 	private.RunSupervisorIfRequested()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

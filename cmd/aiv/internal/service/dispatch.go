@@ -39,7 +39,7 @@ type Dispatch struct {
 	answersKept time.Duration  // 0: forever
 	webhookDeny []netip.Prefix // besides the addresses that are not public
 
-	// Beside runs with the dispatcher until its context is done; nil: nothing does.
+	// Beside is run in the background with the dispatcher, until its context is done. It may be nil.
 	Beside func(context.Context, *jobs.Dispatcher)
 }
 
@@ -79,8 +79,7 @@ func (o *Dispatch) Flags(c *cli.Call) func() error {
 // Conns returns how many connections the pool given to Run needs. Background tasks have others.
 func (o *Dispatch) Conns() int32 { return int32(o.maxConns - backgroundConns) }
 
-// Run wires the packages and serves workers until ctx is done and the requests in progress have ended. The sessions of
-// pool are hot.
+// Run serves workers until ctx is done and the requests in progress have ended. The sessions of pool are hot.
 func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l Listeners) error {
 	background, err := store.OpenPlain(ctx, pool, backgroundConns)
 	if err != nil {

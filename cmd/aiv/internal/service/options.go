@@ -16,7 +16,7 @@ import (
 // Options are the options that all services have.
 type Options struct {
 	addr, adminAddr string
-	mayMove         struct{ addr, adminAddr bool } // to a free port, because nobody chose the address
+	mayMove         struct{ addr, adminAddr bool } // to a free port, because the address is the default
 	tlsCert, tlsKey string
 	maxConns        int // to the database
 	maxConnections  int // of clients; 0: as descriptors allow

@@ -45,7 +45,7 @@ func Prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, name sch
 // metrics. Their sessions are plain; all other sessions of a service are hot (package store).
 const backgroundConns = 2
 
-// A service is what serves requests, and what runs beside it.
+// A service is an HTTP server with its background work.
 type service struct {
 	*Options
 	name    schema.Service
@@ -55,8 +55,8 @@ type service struct {
 	server  *http.Server
 	path    string // of the routes
 
-	// tasks and loops run until their context is done, which is when the service is asked to end. Loops are pipelines:
-	// they wait for work, and finish what they have begun.
+	// tasks and loops run until the service is asked to end or its server fails. Loops are pipelines: they wait for
+	// work, and finish what they have begun.
 	tasks []task.Task
 	loops []func(context.Context)
 }
@@ -90,12 +90,12 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 	go s.notifier.Watch(adminCtx, l.Admin.Addr(), s.log)
 
 	// A failure of the server ends the background work as well.
-	beside, stopBeside := context.WithCancel(ctx)
-	defer stopBeside()
+	backgroundCtx, stopBackground := context.WithCancel(ctx)
+	defer stopBackground()
 	var background sync.WaitGroup
-	background.Go(func() { runner.Run(beside) })
+	background.Go(func() { runner.Run(backgroundCtx) })
 	for _, loop := range s.loops {
-		background.Go(func() { loop(beside) })
+		background.Go(func() { loop(backgroundCtx) })
 	}
 
 	address := listener.Addr().String()
@@ -107,7 +107,7 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 		s.notifySystemd("STOPPING=1\nSTATUS=Ending the requests in progress")
 	})
 	err := httpserver.Serve(ctx, s.server, listener, s.drain)
-	stopBeside()
+	stopBackground()
 	background.Wait()
 	if ctx.Err() != nil {
 		<-notified
