@@ -16,7 +16,7 @@ import (
 // A filter is a query parameter of a list.
 type filter[F any] struct {
 	name string
-	is   string                // describes the values that are valid, in error messages
+	want string                // describes the values that are valid, in error messages
 	set  func(*F, string) bool // reports whether the value is valid
 }
 
@@ -24,7 +24,7 @@ func (f *filter[F]) read(to *F, v string) (wrong string) {
 	if f.set(to, v) {
 		return ""
 	}
-	return "must be " + f.is
+	return "must be " + f.want
 }
 
 // wordFilter accepts one of the words.
@@ -90,8 +90,8 @@ func parseBound(v string) (time.Time, error) {
 // idsFilter accepts a comma-separated list of ids, at most maxLimit. Repeated and malformed ids are left out, as
 // unknown ones are.
 func idsFilter[F any](name, prefix string, at func(*F) *[]store.ID) filter[F] {
-	is := fmt.Sprintf("a comma-separated list of at most %d ids", maxLimit)
-	return filter[F]{name, is, func(f *F, v string) bool {
+	want := fmt.Sprintf("a comma-separated list of at most %d ids", maxLimit)
+	return filter[F]{name, want, func(f *F, v string) bool {
 		ids := []store.ID{}
 		list := strings.Split(v, ",")
 		for _, text := range list {
@@ -115,6 +115,14 @@ func runFilter[F any](name string, at func(*F) **store.ID) filter[F] {
 	}}
 }
 
+// boolFilter accepts true and false.
+func boolFilter[F any](name string, at func(*F) **bool) filter[F] {
+	return filter[F]{name, "true or false", func(f *F, v string) bool {
+		*at(f) = new(v == "true")
+		return v == "true" || v == "false"
+	}}
+}
+
 // A pattern is the form of a text in requests, and how error texts describe it.
 type pattern struct {
 	form func() *regexp.Regexp
@@ -129,11 +137,3 @@ var (
 	language        = pattern{catalog.LanguagePattern, "a language, such as it, or a language and a region, such as it-IT"}
 	measurementType = pattern{catalog.MeasurementTypePattern, "1 to 64 of a-z, 0-9 and _, beginning with a letter, such as grounded"}
 )
-
-// boolFilter accepts true and false.
-func boolFilter[F any](name string, at func(*F) **bool) filter[F] {
-	return filter[F]{name, "true or false", func(f *F, v string) bool {
-		*at(f) = new(v == "true")
-		return v == "true" || v == "false"
-	}}
-}

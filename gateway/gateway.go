@@ -1,9 +1,11 @@
 // Package gateway serves the developer API: it translates HTTP requests into calls of runs, catalog and insights, and
 // their results into JSON. Command aiv serve uses it. It owns no table.
 //
-// A request passes through ServeHTTP, front and one route of the table in routes.go:
+// A request passes through ServeHTTP, serve, dispatch and one logical route, an entry of the table in routes.go:
 //
 //	request id → credential and rate limit → address or envelope → route → entitlement → scope → the route's handler
+//
+// The logical route is named by the parameter path, by an envelope, or by the path below Base (a plain address).
 package gateway
 
 import (
@@ -114,13 +116,13 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		g.record(r, x, time.Since(began))
 	}()
-	if err := g.front(x, r); err != nil {
+	if err := g.serve(x, r); err != nil {
 		x.fail(err)
 	}
 }
 
-// front authenticates and counts a request and passes it to its logical route.
-func (g *Gateway) front(x *exchange, r *http.Request) error {
+// serve authenticates and counts a request and passes it to its logical route.
+func (g *Gateway) serve(x *exchange, r *http.Request) error {
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), Base)
 	if !ok || rest != "" && rest[0] != '/' {
 		return &problem.Problem{Code: problem.RouteNotFound, Detail: "The API is served at " + Base + "."}
@@ -128,7 +130,7 @@ func (g *Gateway) front(x *exchange, r *http.Request) error {
 	if d := documentAt(rest); d != nil {
 		return d.serve(x, r)
 	}
-	if strings.HasPrefix(rest, "/report/") {
+	if strings.HasPrefix(rest, "/report/") { // a file that the report does not have; the others require no key
 		return noSuchRoute()
 	}
 	assistant := rest == assistantPath

@@ -145,6 +145,22 @@ var routeNames = func() (names []string) {
 // NewMetrics returns counters at zero for the logical routes.
 func NewMetrics() *telemetry.Metrics { return telemetry.NewMetrics(routeNames...) }
 
+// dispatch passes a request to its logical route. A path is matched as it is written: a path that the mux would clean
+// or redirect is not found, except the path of a question.
+func (g *Gateway) dispatch(x *exchange, r *http.Request) {
+	var ok bool
+	if x.routedURL, ok = questionURL(x.path); !ok {
+		if x.path == "" || x.path[0] != '/' || path.Clean(x.path) != x.path {
+			x.fail(noSuchRoute())
+			return
+		}
+		x.routedURL = url.URL{Path: x.path}
+	}
+	x.routed = *r
+	x.routed.Method, x.routed.URL = x.method, &x.routedURL
+	g.routes.ServeHTTP(x, &x.routed)
+}
+
 // newRoutes returns the mux of the logical routes. The ResponseWriter of its handlers is the *exchange.
 func (g *Gateway) newRoutes() *http.ServeMux {
 	byPath := make(map[string]map[string]int) // indexes of routes, by path and method
@@ -208,20 +224,4 @@ func (g *Gateway) serveRoute(x *exchange, req *http.Request, r *route) error {
 		}
 	}
 	return r.handle(g, x, req)
-}
-
-// dispatch passes a request to its logical route. A path is matched as it is written: a path that the mux would clean
-// or redirect is not found, except the path of a question.
-func (g *Gateway) dispatch(x *exchange, r *http.Request) {
-	var ok bool
-	if x.routedURL, ok = questionURL(x.path); !ok {
-		if x.path == "" || x.path[0] != '/' || path.Clean(x.path) != x.path {
-			x.fail(noSuchRoute())
-			return
-		}
-		x.routedURL = url.URL{Path: x.path}
-	}
-	x.routed = *r
-	x.routed.Method, x.routed.URL = x.method, &x.routedURL
-	g.routes.ServeHTTP(x, &x.routed)
 }

@@ -21,8 +21,8 @@ func (w *window) ofWindow() *window { return w }
 
 // zoneFilter accepts the name of a time zone.
 func zoneFilter[F any](at func(*F) *window) filter[F] {
-	const is = "the name of a time zone in IANA's database, such as Europe/Rome"
-	return filter[F]{"time_zone", is, func(f *F, v string) bool {
+	const want = "the name of a time zone in IANA's database, such as Europe/Rome"
+	return filter[F]{"time_zone", want, func(f *F, v string) bool {
 		zone, err := schedules.LoadZone(v)
 		if err == nil {
 			at(f).zoneName, at(f).zone = v, zone
@@ -31,11 +31,11 @@ func zoneFilter[F any](at func(*F) *window) filter[F] {
 	}}
 }
 
-const isMoment = "a date such as 2026-03-01, or an RFC 3339 time"
+const wantMoment = "a date such as 2026-03-01, or an RFC 3339 time"
 
 // momentFilter accepts a date or a time. Its value is read when the time zone is known.
 func momentFilter[F any](name string, at func(*F) *window) filter[F] {
-	return filter[F]{name, isMoment, func(f *F, v string) bool {
+	return filter[F]{name, wantMoment, func(f *F, v string) bool {
 		w := at(f)
 		if w.times == nil {
 			w.times = make(map[string]string)
@@ -66,7 +66,7 @@ func (w *window) at(name string, f *problem.Faults) *time.Time {
 	}
 	t, err := moment(v, w.zone)
 	if err != nil {
-		f.AddParameter(name, "must be "+isMoment) // unless momentFilter has reported it reported it
+		f.AddParameter(name, "must be "+wantMoment) // no second fault if momentFilter has reported it
 		return nil
 	}
 	return &t
