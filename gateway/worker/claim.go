@@ -15,7 +15,7 @@ import (
 	"aiv/store/strictjson"
 )
 
-// Bounds of requests.
+// Bounds of requests. Leases and waits are in seconds.
 const (
 	maxJobs      = 500
 	minLease     = 10

@@ -24,44 +24,6 @@ var (
 	reason    = regexp.MustCompile(`^(?:secret|contract|configuration)$`)
 )
 
-// A namedJob is a job as a request identifies it. Its id is a copy: texts of the parser keep the whole body in memory.
-type namedJob struct {
-	id      string
-	attempt int64
-}
-
-func (h *Handler) heartbeat(x *exchange) error {
-	v, err := h.readJSON(x)
-	if err != nil {
-		return err
-	}
-	var f problem.Faults
-	o := request.NewObject(&v, request.At("#"), &f, "lease_seconds", "jobs")
-	lease := seconds(o.Integer("lease_seconds", minLease, maxLease))
-	var named []namedJob
-	var renewals []jobs.Renewal
-	seen := make(map[string]int)
-	items, list := o.Array("jobs", "jobs", 1, maxJobs), o.At.Member("jobs")
-	for i := range items {
-		job := request.NewObject(&items[i], list.Item(i), &f, "id", "attempt")
-		n := readJob(job, i, seen)
-		named = append(named, n)
-		renewals = append(renewals, jobs.Renewal{Key: n.key(), Attempt: int(n.attempt)})
-	}
-	if len(f) > 0 {
-		return invalidRequest("The body is not a valid heartbeat.", f)
-	}
-	h.memory.keep(x, 0)
-	ctx, cancel := h.deadline(x)
-	defer cancel()
-	states, err := h.cfg.Jobs.Renew(ctx, x.reporter(), lease, renewals)
-	if err != nil {
-		return err
-	}
-	h.respond(x, appendStates(named, states, true))
-	return nil
-}
-
 func (h *Handler) settle(x *exchange) error {
 	v, err := h.readJSON(x)
 	if err != nil {
@@ -111,6 +73,12 @@ func readSettlements(v strictjson.Value, now time.Time) (named []namedJob, settl
 		named, settlements = append(named, n), append(settlements, s)
 	}
 	return named, settlements, f
+}
+
+// A namedJob is a job as a request identifies it. Its id is a copy: texts of the parser keep the whole body in memory.
+type namedJob struct {
+	id      string
+	attempt int64
 }
 
 // readJob reads a job's id and attempt. seen has the index of each id read before.
