@@ -1,7 +1,8 @@
 package idempotency
 
 // Claimed is a common table expression over the rows of requested (account_id, method, route, key, request_hash,
-// run_id, answer): it claims their keys and returns account_id and run_id of the keys that were free.
+// run_id, answer): it claims their keys and returns account_id and run_id of the keys that were free. The column answer
+// has the response.
 //
 // The statement waits for a key that another transaction is claiming: the key is taken if that transaction commits, and
 // free otherwise. Keys are claimed in order, so that the statements of two processes cannot deadlock.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"aiv/idempotency"
@@ -63,6 +64,12 @@ func (r *Runs) create(ctx context.Context, q *CreateRequest) (*CreateResult, err
 // maxClaims bounds how often Create claims a key that is taken but then not found.
 const maxClaims = 3
 
+// Check runs the checks of a proposal and returns the version of the methodology by which the run is measured. It
+// returns a *Refusal of a check.
+func (r *Runs) Check(ctx context.Context, p *Proposal) (methodology string, err error) {
+	return r.cfg.Checks.Check(ctx, p)
+}
+
 // replayOr replays the request if its key is taken. Otherwise it returns refused, the error of the checks. If the
 // lookup of the key fails too, the error of the checks is returned unless it is a Refusal.
 func (r *Runs) replayOr(ctx context.Context, q *CreateRequest, refused error) (*CreateResult, error) {
@@ -76,22 +83,21 @@ func (r *Runs) replayOr(ctx context.Context, q *CreateRequest, refused error) (*
 	return nil, refused
 }
 
-// write returns nil without an error if the key is not free.
+// write waits for a batch to write the run. It returns nil without an error if the key is not free.
 func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) (*CreateResult, error) {
-	w := r.newPending(q, methodology)
-	p, run := q.Proposal, w.run
-	jobs := int64(run.TotalJobs)
+	p := r.newPending(q, methodology)
+	run, jobs := p.run, int64(p.run.TotalJobs)
 	unfinished := r.unfinished.add(run.AccountID, jobs)
 	defer r.unfinished.add(run.AccountID, -jobs)
 	small, large := r.small, r.large
-	if p.Orderer.isMetered(unfinished) {
+	if q.Proposal.Orderer.isMetered(unfinished) {
 		small, large = r.metered, r.largeMetered
 	}
 	batcher := small
 	if run.TotalJobs > maxBatchJobs {
 		batcher = large
 	}
-	result, err := batcher.Do(ctx, w)
+	result, err := batcher.Do(ctx, p)
 	switch {
 	case waitedForKey(err) || result.inUse:
 		return nil, ErrKeyInUse
@@ -100,7 +106,7 @@ func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) 
 	case err != nil || !result.written:
 		return nil, err
 	}
-	return &CreateResult{RunID: run.ID, Response: w.response}, nil
+	return &CreateResult{RunID: run.ID, Response: p.response}, nil
 }
 
 func (r *Runs) newPending(q *CreateRequest, methodology string) *pending {
@@ -125,4 +131,17 @@ func (q *CreateRequest) replay(ctx context.Context, db store.Querier) (*CreateRe
 		return nil, ErrKeyReused
 	}
 	return &CreateResult{RunID: record.RunID, Response: record.Response, Replayed: true}, nil
+}
+
+// hash identifies the request: equal hashes mean the same request. The order of ids counts; the orderer does not. A new
+// optional member must be added only if it is present, so that a request that is repeated after an upgrade has the same
+// hash as before.
+func (p *Proposal) hash() idempotency.Hash {
+	fields := make([]string, 0, len(p.ModelIDs)+len(p.QuestionIDs)+8)
+	fields = append(fields, strconv.Itoa(len(p.ModelIDs)))
+	fields = append(fields, p.ModelIDs...)
+	fields = append(fields, strconv.Itoa(len(p.QuestionIDs)))
+	fields = append(fields, p.QuestionIDs...)
+	fields = append(fields, strconv.FormatInt(p.Repetitions, 10), p.MeasurementType, p.Locale, p.Country, p.Language)
+	return idempotency.HashOf(fields...)
 }

@@ -7,12 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Check runs the checks of a proposal and returns the version of the methodology by which the run is measured. It
-// returns a *Refusal of a check.
-func (r *Runs) Check(ctx context.Context, p *Proposal) (methodology string, err error) {
-	return r.cfg.Checks.Check(ctx, p)
-}
-
 // CreateTx is Create in the caller's transaction, for runs that are created together with changes of other rows. The
 // caller must call Check before the transaction, because the checks read the catalog on other connections. The
 // transaction must be READ COMMITTED. It locks the account's row of account_months, so it should be short.
@@ -20,10 +14,10 @@ func (r *Runs) Check(ctx context.Context, p *Proposal) (methodology string, err 
 // The transaction can go on after a *QuotaError and ErrKeyReused. After any other error it must be rolled back. Stats
 // does not count runs that are created by CreateTx, because their transactions may be rolled back.
 func (r *Runs) CreateTx(ctx context.Context, tx pgx.Tx, q *CreateRequest, methodology string) (*CreateResult, error) {
-	w := r.newPending(q, methodology)
-	jobs := int64(w.run.TotalJobs)
-	unfinished := r.unfinished.add(w.run.AccountID, jobs)
-	defer r.unfinished.add(w.run.AccountID, -jobs)
+	p := r.newPending(q, methodology)
+	jobs := int64(p.run.TotalJobs)
+	unfinished := r.unfinished.add(p.run.AccountID, jobs)
+	defer r.unfinished.add(p.run.AccountID, -jobs)
 	write := r.insertTx
 	if q.Proposal.Orderer.isMetered(unfinished) {
 		write = func(ctx context.Context, tx pgx.Tx, batch []*pending) ([]writeResult, error) {
@@ -31,7 +25,7 @@ func (r *Runs) CreateTx(ctx context.Context, tx pgx.Tx, q *CreateRequest, method
 		}
 	}
 	for range maxClaims {
-		results, err := write(ctx, tx, []*pending{w})
+		results, err := write(ctx, tx, []*pending{p})
 		switch {
 		case waitedForKey(err):
 			return nil, ErrKeyInUse
@@ -40,7 +34,7 @@ func (r *Runs) CreateTx(ctx context.Context, tx pgx.Tx, q *CreateRequest, method
 		case results[0].quota != nil:
 			return nil, results[0].quota
 		case results[0].written:
-			return &CreateResult{RunID: w.run.ID, Response: w.response}, nil
+			return &CreateResult{RunID: p.run.ID, Response: p.response}, nil
 		}
 		if result, err := q.replay(ctx, tx); result != nil || err != nil {
 			return result, err

@@ -143,10 +143,10 @@ var errNothingFits = errors.New("no run fits")
 func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, wait lockWait) (used map[store.ID]*usedJobs, taken map[any]bool, err error) {
 	most := maxUsed(batch)
 	accounts := slices.SortedFunc(maps.Keys(most), store.ID.Compare)
-	mosts := make([]int64, len(accounts))
+	bounds := make([]int64, len(accounts)) // the values of most, by account
 	used, taken = make(map[store.ID]*usedJobs), make(map[any]bool)
 	for i, a := range accounts {
-		mosts[i], used[a] = most[a], new(usedJobs)
+		bounds[i], used[a] = most[a], new(usedJobs)
 	}
 	columns := newBatchColumns(batch)
 
@@ -155,8 +155,8 @@ func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, wait lockWait)
 	if sql, arg := wait.setting(); sql != "" {
 		b.Queue(sql, arg)
 	}
-	b.Queue(beginMonths, accounts, mosts)
-	b.Queue(lockMonthRows, store.OnCitus(citusLockMonthRows), accounts, mosts)
+	b.Queue(beginMonths, accounts, bounds)
+	b.Queue(lockMonthRows, store.OnCitus(citusLockMonthRows), accounts, bounds)
 	b.Queue(readUsed, accounts).Query(func(rows pgx.Rows) error {
 		var account store.ID
 		var u usedJobs

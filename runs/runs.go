@@ -10,13 +10,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"aiv/idempotency"
 	"aiv/store"
 	"aiv/store/batch"
 )
@@ -33,6 +31,11 @@ type Proposal struct {
 	Locale          string
 	Country         string
 	Language        string
+}
+
+// TotalJobs is the number of jobs of the run: one for each model, question and repetition.
+func (p *Proposal) TotalJobs() int64 {
+	return int64(len(p.ModelIDs)) * int64(len(p.QuestionIDs)) * p.Repetitions
 }
 
 // A Run is a measurement run. Its fields are in the order of columns.
@@ -118,11 +121,13 @@ type Config struct {
 type Runs struct {
 	cfg Config
 
+	// Each run waits in one of these batchers: large if it has more than maxBatchJobs jobs, and metered if it is written
+	// under a lock on its account's month (Orderer.isMetered).
 	small, large, metered, largeMetered *batch.Batcher[*pending, writeResult]
 
 	reads *batch.Batcher[runKey, *Run]
 
-	insertRuns, insertLargeRuns string
+	insertRuns, insertLargeRuns string // SQL
 
 	unfinished unfinishedJobs
 	counts     counts
@@ -154,8 +159,9 @@ func New(cfg Config) *Runs {
 	metered.Key, metered.RetryIndividually = (*pending).account, store.MayConcernOneRow
 	r.metered = batch.New(metered)
 
-	metered.MaxWaiting = large.MaxWaiting
-	r.largeMetered = batch.New(metered)
+	largeMetered := metered
+	largeMetered.MaxWaiting = large.MaxWaiting
+	r.largeMetered = batch.New(largeMetered)
 
 	r.reads = batch.New(batch.Config[runKey, *Run]{
 		Flush: r.readBatch, Timeout: cfg.ReadTimeout, MaxWaiting: cfg.MaxWaiting, MaxWeight: maxBatchReads, DropAbandoned: true,
@@ -166,72 +172,8 @@ func New(cfg Config) *Runs {
 	return r
 }
 
-// How long a batch waits for each lock: of a key, a month or a table. Processes update the same months, so the bounds
-// are longer than a batch usually takes. After a timeout each key, or account, is retried alone, within the session's
-// lock_timeout.
-const (
-	batchLockWait   = "100ms"
-	meteredLockWait = "250ms"
-)
-
-// A lockWait bounds each wait for a lock of a transaction: by most or, if that is "", by what the session's lock_timeout
-// leaves after the time that has passed.
-type lockWait struct {
-	most   string
-	passed time.Duration
-}
-
-// setting returns the statement that sets the bound, and its argument, or "".
-func (w lockWait) setting() (sql string, arg any) {
-	switch {
-	case w.most != "":
-		return store.SetLockTimeout, w.most
-	case w.passed > 0:
-		return store.ShortenLockTimeout, w.passed.Milliseconds()
-	}
-	return "", nil
-}
-
-type (
-	boundedWrite = func(context.Context, []*pending, lockWait) ([]writeResult, error)
-	batchWrite   = func(context.Context, []*pending) ([]writeResult, error)
-)
-
-// within returns write with a bound for each wait for a lock.
-func within(most string, write boundedWrite) batchWrite {
-	return func(ctx context.Context, batch []*pending) ([]writeResult, error) {
-		return write(ctx, batch, lockWait{most: most})
-	}
-}
-
-// forTheRest returns write for the requests of one key, which have waited since they arrived: the later ones for the
-// earlier ones.
-func forTheRest(write boundedWrite) batchWrite {
-	return func(ctx context.Context, batch []*pending) ([]writeResult, error) {
-		return write(ctx, batch, lockWait{passed: time.Since(batch[0].arrived)})
-	}
-}
-
 // maxBatchReads is how many runs are read in a batch.
 const maxBatchReads = 200
 
 // maxLargeWaiting bounds the large runs that wait. More cannot be written before their callers give up.
 const maxLargeWaiting = 200
-
-// hash identifies the request: equal hashes mean the same request. The order of ids counts; the orderer does not. A new
-// optional member must be added only if it is present, so that a request that is repeated after an upgrade has the same
-// hash as before.
-func (p *Proposal) hash() idempotency.Hash {
-	fields := make([]string, 0, len(p.ModelIDs)+len(p.QuestionIDs)+8)
-	fields = append(fields, strconv.Itoa(len(p.ModelIDs)))
-	fields = append(fields, p.ModelIDs...)
-	fields = append(fields, strconv.Itoa(len(p.QuestionIDs)))
-	fields = append(fields, p.QuestionIDs...)
-	fields = append(fields, strconv.FormatInt(p.Repetitions, 10), p.MeasurementType, p.Locale, p.Country, p.Language)
-	return idempotency.HashOf(fields...)
-}
-
-// TotalJobs is the number of jobs of the run: one for each model, question and repetition.
-func (p *Proposal) TotalJobs() int64 {
-	return int64(len(p.ModelIDs)) * int64(len(p.QuestionIDs)) * p.Repetitions
-}

@@ -3,7 +3,7 @@ package runs
 import "aiv/idempotency"
 
 // insertRuns writes any number of runs with all that belongs to them: it claims their idempotency keys and, for the
-// keys that were free, writes the runs and every row that follows from a run. It returns the ids of the runs written.
+// keys that were free, writes the runs and every row that follows from a run. New appends Config.Enqueue and a result.
 //
 // The ids of a run's models and questions are array literals, because PostgreSQL has no arrays of arrays of different
 // lengths. Rows of account_months are locked in the order of accounts, before jobs and usage are written, because the
@@ -13,19 +13,7 @@ const insertRuns = insertRunsOnly + `, job AS (
   SELECT account_id, id, ordinal FROM run, generate_series(1, total_jobs) ordinal
 )` + insertUsage + insertMonths
 
-// insertLargeRuns is insertRuns without the jobs, which are copied, and without the months: countOrdered writes those
-// at the end, so that no other run of the account waits while jobs are copied.
-const insertLargeRuns = insertRunsOnly + insertUsage
-
-const countOrdered = `
-INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered)
-SELECT account_id, date_trunc('month', now(), 'UTC'), count(*), sum(jobs) FROM unnest($1::uuid[], $2::integer[]) AS r (account_id, jobs)
-GROUP BY account_id ORDER BY account_id` + addOrdered
-
-const addOrdered = `
-ON CONFLICT (account_id, month) DO UPDATE SET runs = m.runs + excluded.runs, jobs_ordered = m.jobs_ordered + excluded.jobs_ordered
-RETURNING account_id, jobs_ordered - jobs_completed - jobs_failed - jobs_canceled`
-
+// insertRunsOnly claims the keys and writes the runs, with a row for each model by which lists find them.
 const insertRunsOnly = `
 WITH requested AS (
   SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::bytea[], $8::uuid[], $9::text[],
@@ -55,6 +43,19 @@ const insertMonths = `, month AS (
   SELECT account_id, date_trunc('month', min(created_at), 'UTC'), count(*), sum(total_jobs) FROM run
   GROUP BY account_id ORDER BY account_id` + addOrdered + ` AS unfinished
 )`
+
+// insertLargeRuns is insertRuns without the jobs, which are copied, and without the months: countOrdered writes those
+// at the end, so that no other run of the account waits while jobs are copied.
+const insertLargeRuns = insertRunsOnly + insertUsage
+
+const countOrdered = `
+INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered)
+SELECT account_id, date_trunc('month', now(), 'UTC'), count(*), sum(jobs) FROM unnest($1::uuid[], $2::integer[]) AS r (account_id, jobs)
+GROUP BY account_id ORDER BY account_id` + addOrdered
+
+const addOrdered = `
+ON CONFLICT (account_id, month) DO UPDATE SET runs = m.runs + excluded.runs, jobs_ordered = m.jobs_ordered + excluded.jobs_ordered
+RETURNING account_id, jobs_ordered - jobs_completed - jobs_failed - jobs_canceled`
 
 // The ids of the runs written, with the unfinished jobs of their accounts in the current month.
 const (
