@@ -51,8 +51,8 @@ func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) 
 		return jobs, err
 	}
 	self := &waiter{providers: r.Providers, wake: make(chan func(*waiter) bool, 1)}
-	place := d.waiters.add(self)
-	defer d.waiters.remove(place)
+	element := d.waiters.add(self)
+	defer d.waiters.remove(element)
 	end := time.NewTimer(r.Wait)
 	defer end.Stop()
 	for {

@@ -103,6 +103,35 @@ func (w *claimWrites) batchCounts(b *pgx.Batch) {
 	b.Queue(countClaims, codes, counts, w.now)
 }
 
+// batchTurns writes the turns that have changed, and deletes the turns of accounts whose last jobs at a provider are
+// handed out.
+func (w *claimWrites) batchTurns(b *pgx.Batch, conn *pgx.Conn) {
+	var ended turnKeys
+	var accounts []store.ID
+	var codes []string
+	var turns []int64
+	for _, a := range w.supply.accounts {
+		if !a.served {
+			continue
+		}
+		for code, turn := range a.turns {
+			if spans, read := a.spans[code]; read && len(spans) == 0 && !a.more[code] {
+				ended.add(a.id, code)
+				continue
+			}
+			if turn != a.read[code] {
+				accounts, codes, turns = append(accounts, a.id), append(codes, code), append(turns, turn)
+			}
+		}
+	}
+	if len(accounts) > 0 {
+		b.Queue(setTurns, citusSetTurns, accounts, codes, turns)
+	}
+	if len(ended.accounts) > 0 {
+		endTurns.queue(b, conn, ended.accounts, ended.providers)
+	}
+}
+
 // batchStarts starts the runs that are queued.
 func (w *claimWrites) batchStarts(b *pgx.Batch) {
 	accounts, runs, _ := w.runs(func(s *span) bool { return !s.begun() })
@@ -120,11 +149,11 @@ func (w *claimWrites) batchReturned(b *pgx.Batch) {
 	}
 }
 
-// runs returns the runs with granted jobs of the spans that of accepts, in key order, and the number of these jobs.
-func (w *claimWrites) runs(of func(*span) bool) (accounts, ids []store.ID, jobs []int32) {
+// runs returns the runs of the granted spans that match, in key order, and the number of their granted jobs.
+func (w *claimWrites) runs(matches func(*span) bool) (accounts, ids []store.ID, jobs []int32) {
 	byRun := make(map[runKey]int32)
 	for _, g := range w.all {
-		if of(g.span) {
+		if matches(g.span) {
 			byRun[runKey{g.span.account, g.span.run}] += g.jobs()
 		}
 	}
@@ -228,33 +257,4 @@ type queueChanges struct {
 func (q *queueChanges) add(s *span, next int32) {
 	q.accounts, q.runs = append(q.accounts, s.account), append(q.runs, s.run)
 	q.models, q.next, q.was = append(q.models, s.modelNo), append(q.next, next), append(q.was, s.firstRead)
-}
-
-// batchTurns writes the turns that have changed, and deletes the turns of accounts whose last jobs at a provider are
-// handed out.
-func (w *claimWrites) batchTurns(b *pgx.Batch, conn *pgx.Conn) {
-	var ended turnKeys
-	var accounts []store.ID
-	var codes []string
-	var turns []int64
-	for _, a := range w.supply.accounts {
-		if !a.served {
-			continue
-		}
-		for code, turn := range a.turns {
-			if spans, read := a.spans[code]; read && len(spans) == 0 && !a.more[code] {
-				ended.add(a.id, code)
-				continue
-			}
-			if turn != a.read[code] {
-				accounts, codes, turns = append(accounts, a.id), append(codes, code), append(turns, turn)
-			}
-		}
-	}
-	if len(accounts) > 0 {
-		b.Queue(setTurns, citusSetTurns, accounts, codes, turns)
-	}
-	if len(ended.accounts) > 0 {
-		endTurns.queue(b, conn, ended.accounts, ended.providers)
-	}
 }

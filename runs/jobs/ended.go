@@ -31,15 +31,15 @@ func (d *Dispatcher) prepare(settlements []Settlement) {
 	if d.cfg.Prepare == nil {
 		return
 	}
-	var of []*Settlement
+	var answered []*Settlement
 	var jobs []Ended
 	for i := range settlements {
 		if s := &settlements[i]; s.Answer != nil {
-			of, jobs = append(of, s), append(jobs, Ended{Key: s.Key, Answer: s.Answer})
+			answered, jobs = append(answered, s), append(jobs, Ended{Key: s.Key, Answer: s.Answer})
 		}
 	}
 	for i, prepared := range d.cfg.Prepare(jobs) {
-		of[i].prepared = prepared
+		answered[i].prepared = prepared
 	}
 }
 

@@ -8,6 +8,13 @@
 //
 // Any number of processes may run a Dispatcher. They share only the database; there is no leader.
 //
+// # The path of a job
+//
+// A new run has a row of job_arrivals until a transaction admits it: then job_queue has its fresh jobs, a range for
+// each model. An account with jobs at a provider has a turn there (job_turns), and the lowest turn is served first.
+// Claimed jobs are in job_leases, as ranges: held by a worker, waiting for another try, or ready to be claimed again.
+// Jobs that have ended are in job_results, and attempts that gave their job back in job_attempts.
+//
 // # Locks
 //
 // A transaction that hands out jobs first takes an advisory lock, so that at most one runs at a time and it reads

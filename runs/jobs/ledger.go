@@ -149,8 +149,10 @@ func (l *ledger) apply(s *Settlement, from Reporter) (Reply, bool) {
 		return Reply{}, false
 	}
 	held := *r.leases[i]
-	live := held.until.After(l.now)
-	if held.state != stateHeld || int(held.attempt) != s.Attempt || live == (s.Outcome == expired) || !accepts(from.Providers, held.provider) {
+	if held.state != stateHeld || int(held.attempt) != s.Attempt || !accepts(from.Providers, held.provider) {
+		return Reply{}, false
+	}
+	if ended := !held.until.After(l.now); ended != (s.Outcome == expired) { // after its end, a lease can only expire
 		return Reply{}, false
 	}
 	if l.applied[held.provider] == nil {
@@ -181,16 +183,19 @@ func (l *ledger) end(r *lockedRun, held *lease, s *Settlement) {
 			l.usage[held.provider] = l.usage[held.provider].plus(s.Answer.Usage)
 		}
 		l.finish(held, s, &result{settled: true, answer: s.Answer, prepared: s.prepared})
-		return
 	case Failed:
 		r.failed++
 		l.finish(held, s, &result{settled: true, code: &s.ErrorCode, message: &s.ErrorMessage})
-		return
-	case expired:
 	default:
+		l.giveBack(r, held, s)
+	}
+}
+
+// giveBack makes a job wait for another try, or makes it fail after the last one.
+func (l *ledger) giveBack(r *lockedRun, held *lease, s *Settlement) {
+	if s.Outcome != expired {
 		l.attempts = append(l.attempts, attempt{s.Key, held.attempt, s.Outcome})
 	}
-
 	held.state, held.until = stateWaiting, l.now
 	switch s.Outcome {
 	case Retry:

@@ -28,8 +28,8 @@ type account struct {
 	more   map[string]bool    // whether the provider may have more spans when those that were read are used up
 }
 
-// A span is a range of jobs of one run and model that can be handed out: either fresh
-// (never claimed), or given back by an earlier attempt.
+// A span is a range of jobs of one run and model that can be handed out: either fresh (never claimed), or given back by
+// an earlier attempt.
 type span struct {
 	account, run store.ID
 	provider     string

@@ -35,10 +35,10 @@ func (w *waiters) add(self *waiter) *list.Element {
 	return w.waiting.PushBack(self)
 }
 
-func (w *waiters) remove(place *list.Element) {
+func (w *waiters) remove(element *list.Element) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waiting.Remove(place)
+	w.waiting.Remove(element)
 }
 
 func (w *waiters) sleep(self *waiter) {
