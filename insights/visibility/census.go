@@ -18,9 +18,9 @@ type seen struct{ completed, failed int64 }
 func newCensus(s *selection) *census { return &census{selection: s} }
 
 // add counts the jobs of a cell that the filter selects.
-func (c *census) add(from *chunk, of *cell) {
+func (c *census) add(from *chunk, sums *cell) {
 	a := &c.answers
-	switch ok := int64(of.ok); {
+	switch ok := int64(sums.ok); {
 	case c.isStale(from):
 		a.Recounting += ok
 	case c.isFrozen(from):
@@ -28,12 +28,12 @@ func (c *census) add(from *chunk, of *cell) {
 	default:
 		a.OK += ok
 	}
-	a.Empty += int64(of.empty)
-	a.Truncated += int64(of.truncated)
-	a.Failed += int64(of.failed)
+	a.Empty += int64(sums.empty)
+	a.Truncated += int64(sums.truncated)
+	a.Failed += int64(sums.failed)
 	s := &from.run.seen
-	s.completed += int64(of.ok + of.empty + of.truncated)
-	s.failed += int64(of.failed)
+	s.completed += int64(sums.ok + sums.empty + sums.truncated)
+	s.failed += int64(sums.failed)
 }
 
 // finish counts the jobs that have no facts: those that have not ended, or were canceled, and those that ended before

@@ -102,8 +102,8 @@ func (c *Counter) Count(ctx context.Context, tx store.Tx, b *pgx.Batch, jobs []J
 		return err
 	}
 	var rows []chunkRow
-	for k, of := range byRun {
-		brands, err := c.brandsAt(ctx, tx, k.account, versions[slices.Index(accounts, k.account)])
+	for k, ofRun := range byRun {
+		active, err := c.brandsAt(ctx, tx, k.account, versions[slices.Index(accounts, k.account)])
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (c *Counter) Count(ctx context.Context, tx store.Tx, b *pgx.Batch, jobs []J
 		if err != nil {
 			return err
 		}
-		rows = append(rows, newChunks(k.account, r, brands.version.Revision, c.count(brands, r, of), brands.isOwn, false, false)...)
+		rows = append(rows, newChunks(k.account, r, active.version.Revision, c.count(active, r, ofRun), active.isOwn, false, false)...)
 	}
 	batchChunks(b, rows)
 	return nil
@@ -134,21 +134,21 @@ func (c *Counter) Prepare(jobs []Job) []*Prepared {
 		k := runKey{jobs[i].Account, jobs[i].Run}
 		byRun[k] = append(byRun[k], i)
 	}
-	for k, of := range byRun {
+	for k, indexes := range byRun {
 		c.mu.Lock()
 		b, r := c.brandCache[k.account], c.runCache[k]
 		c.mu.Unlock()
 		if b == nil || r == nil {
 			continue
 		}
-		ofRun := make([]Job, len(of))
-		for i, at := range of {
-			ofRun[i] = jobs[at]
+		ofRun := make([]Job, len(indexes))
+		for i, index := range indexes {
+			ofRun[i] = jobs[index]
 		}
-		prepared := make([]Prepared, len(of))
+		prepared := make([]Prepared, len(indexes))
 		for i, f := range c.count(b, r, ofRun) {
 			prepared[i] = Prepared{ofRun[i].Answer, b, f}
-			all[of[i]] = &prepared[i]
+			all[indexes[i]] = &prepared[i]
 		}
 	}
 	return all
@@ -176,7 +176,8 @@ func (c *Counter) brandsAt(ctx context.Context, db store.Querier, account store.
 	if err != nil {
 		return nil, err
 	}
-	version.Revision = revision // if it was raised meanwhile, no version equals this one, and the brands are read again
+	// If it was raised after the version was read, no version equals this one, and the brands are read again.
+	version.Revision = revision
 	b := newAccountBrands(active, version)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -272,7 +273,7 @@ func (b *accountBrands) questionsOf(r *countedRun) []*match.Question {
 	return questions
 }
 
-// fact counts one job.
+// fact counts one job, unless it was counted before with the same brands.
 func (b *accountBrands) fact(r *countedRun, questions []*match.Question, j *Job) Fact {
 	if j.Prepared != nil && j.Prepared.brands == b {
 		return j.Prepared.fact
@@ -294,12 +295,12 @@ func (b *accountBrands) fact(r *countedRun, questions []*match.Question, j *Job)
 		return f
 	}
 	f.Brands, f.Pages = slices.Grow(f.Brands, len(found.Brands)), slices.Grow(f.Pages, len(found.Pages))
+	// An answer without a search and without pages says nothing about citations.
 	f.Known = j.Answer.Searched == nil || *j.Answer.Searched || len(found.Pages) > 0
 	for i := range found.Brands {
-		of := &found.Brands[i]
-		fact := BrandFact{Brand: b.numbers[of.Brand], Mentions: int32(of.Mentions), Position: int32(of.Position), Citations: int32(of.Citations),
-			Flags: of.Flags}
-		f.Brands = append(f.Brands, fact)
+		result := &found.Brands[i]
+		f.Brands = append(f.Brands, BrandFact{Brand: b.numbers[result.Brand], Mentions: int32(result.Mentions), Position: int32(result.Position),
+			Citations: int32(result.Citations), Flags: result.Flags})
 	}
 	slices.SortFunc(f.Brands, func(a, b BrandFact) int { return int(a.Brand - b.Brand) })
 	for _, p := range found.Pages {
@@ -316,14 +317,14 @@ func newAccountBrands(active []brands.Brand, version brands.Version) *accountBra
 	b := &accountBrands{version: version, questions: make(map[store.ID][]*match.Question)}
 	compiled := make([]match.Brand, len(active))
 	for i := range active {
-		of := &active[i]
-		compiled[i] = of.Compiled()
-		b.numbers = append(b.numbers, of.Number)
-		if of.Kind == brands.Own {
-			for int(of.Number) >= len(b.own) {
+		brand := &active[i]
+		compiled[i] = brand.Compiled()
+		b.numbers = append(b.numbers, brand.Number)
+		if brand.Kind == brands.Own {
+			for int(brand.Number) >= len(b.own) {
 				b.own = append(b.own, false)
 			}
-			b.own[of.Number] = true
+			b.own[brand.Number] = true
 		}
 	}
 	b.matcher = match.Compile(compiled)

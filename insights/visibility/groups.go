@@ -5,25 +5,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"aiv/insights/brands"
-	"aiv/store"
 )
-
-// A run is a measurement run that a filter selects.
-type run struct {
-	id                          store.ID
-	created                     time.Time
-	status                      string
-	country, language, measured string // measured: the measurement type
-	methodology                 string
-	models, questions           []string
-	repetitions                 int32
-	total, completed, failed    int32
-	counted                     int32 // jobs that have facts
-	seen                        seen  // by a census
-}
 
 // A group collects the ok answers of one combination of group values.
 type group struct {
@@ -125,16 +109,16 @@ func newGrouping(q *Query, active []brands.Brand, questions map[string]*question
 	return g
 }
 
-// A place is the group of a question of a run's model, and the question's index there. group is nil if the filter does
-// not select it.
-type place struct {
+// A target is where the sums of a cell are added: a group, and the index of the cell's question there. group is nil if
+// the filter does not select the cell.
+type target struct {
 	group    *group
 	question int32
 }
 
-// places returns the places of the cells of a run by their numbers.
-func (g *grouping) places(r *run) ([]place, error) {
-	all := make([]place, len(r.models)*len(r.questions))
+// targets returns the targets of the cells of a run, by the numbers of the cells.
+func (g *grouping) targets(r *run) ([]target, error) {
+	all := make([]target, len(r.models)*len(r.questions))
 	f := &g.query.Filter
 	chosen, numbers := make([]bool, len(r.questions)), make([]int32, len(r.questions))
 	for i, id := range r.questions {
@@ -155,7 +139,7 @@ func (g *grouping) places(r *run) ([]place, error) {
 					return nil, err
 				}
 			}
-			all[m*len(r.questions)+q] = place{last, last.question(numbers[q])}
+			all[m*len(r.questions)+q] = target{last, last.question(numbers[q])}
 		}
 	}
 	return all, nil
@@ -215,20 +199,20 @@ func (g *grouping) rowBrands() []brands.Brand {
 }
 
 // add adds the ok answers of a cell.
-func (g *grouping) add(p place, c *cell) {
-	group := p.group
+func (g *grouping) add(t target, c *cell) {
+	group := t.group
 	group.ok += int64(c.ok)
 	group.known += int64(c.known)
 	group.pages += int64(c.pages)
-	group.answers[p.question].ok += c.ok
-	group.answers[p.question].known += c.known
+	group.answers[t.question].ok += c.ok
+	group.answers[t.question].known += c.known
 	for i := range c.brands {
 		from := &c.brands[i]
 		at := g.index.of(from.brand)
 		if at < 0 {
 			continue
 		}
-		to := group.brand(at, p.question)
+		to := group.brand(at, t.question)
 		to.mentioned += from.mentioned
 		to.mentions += from.mentions
 		to.first += from.first

@@ -77,26 +77,26 @@ func readMetrics(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*M
 	g, all := newGrouping(q, s.brands, s.questions), newCensus(s)
 	runs := make(map[*run]*measuredRun, len(s.runs))
 	for _, r := range s.runs {
-		places, err := g.places(r)
+		targets, err := g.targets(r)
 		if err != nil {
 			return nil, err
 		}
-		runs[r] = &measuredRun{places: places, answered: make([]bool, len(r.questions))}
+		runs[r] = &measuredRun{targets: targets, answered: make([]bool, len(r.questions))}
 	}
 	served := newServedModels()
 	err = s.eachChunk(ctx, "f.cells, NULL::bytea, NULL::bytea", func(c *chunk) error {
 		r, stale := runs[c.run], s.isStale(c)
 		n := len(c.run.questions)
 		return eachCell(c.cells, func(cell *cell) {
-			p := r.places[cell.no]
-			if p.group == nil {
+			t := r.targets[cell.no]
+			if t.group == nil {
 				return
 			}
 			all.add(c, cell)
 			if stale || cell.ok == 0 {
 				return
 			}
-			g.add(p, cell)
+			g.add(t, cell)
 			served.add(c.run.models[int(cell.no)/n], cell.version, int64(cell.ok))
 			r.answered[int(cell.no)%n] = true
 		})
@@ -113,14 +113,14 @@ func readMetrics(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*M
 	}
 	m := &Metrics{Revision: s.revision, Answers: all.answers, Models: served.list(), AsOf: s.asOf, Rows: rows}
 	versions, questions := make(map[string]bool), make(map[string]bool)
-	for r, of := range runs {
-		if !slices.Contains(of.answered, true) {
+	for r, measured := range runs {
+		if !slices.Contains(measured.answered, true) {
 			continue
 		}
 		m.Runs++
 		versions[r.methodology] = true
 		for i, id := range r.questions {
-			if of.answered[i] {
+			if measured.answered[i] {
 				questions[id] = true
 			}
 		}
@@ -131,8 +131,8 @@ func readMetrics(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*M
 
 // A measuredRun is what metrics need of a run.
 type measuredRun struct {
-	places   []place
-	answered []bool // the questions that have ok answers
+	targets  []target // of its cells
+	answered []bool   // the questions that have ok answers
 }
 
 // rows returns the rows of the groups.
@@ -150,16 +150,16 @@ func (g *grouping) rows() ([]Row, error) {
 		return nil, ErrTooManyRows
 	}
 	rows := make([]Row, 0, len(groups)*len(shown))
-	for _, of := range groups {
-		var voices int64
-		for i := range of.brands {
-			for j := range of.brands[i] {
-				voices += int64(of.brands[i][j].mentioned)
+	for _, group := range groups {
+		var voices int64 // the denominator of the share of voice
+		for i := range group.brands {
+			for j := range group.brands[i] {
+				voices += int64(group.brands[i][j].mentioned)
 			}
 		}
-		values := g.values(of.key)
+		values := g.values(group.key)
 		for i := range shown {
-			row := of.row(&shown[i], int(g.index.of(shown[i].Number)))
+			row := group.row(&shown[i], int(g.index.of(shown[i].Number)))
 			row.Group = values
 			mentioned := row.MentionRate.Count
 			if hasCompetitor {
@@ -173,15 +173,16 @@ func (g *grouping) rows() ([]Row, error) {
 	return rows, nil
 }
 
-func (of *group) row(b *brands.Brand, index int) Row {
+// row returns the numbers of a brand, whose index among the active ones is given.
+func (g *group) row(b *brands.Brand, index int) Row {
 	var positions, pages, mentioned, mentions int64
-	mention, citation, first := make([]split, len(of.answers)), make([]split, len(of.answers)), make([]split, len(of.answers))
-	for q, answers := range of.answers {
+	mention, citation, first := make([]split, len(g.answers)), make([]split, len(g.answers)), make([]split, len(g.answers))
+	for q, answers := range g.answers {
 		mention[q].of, citation[q].of = answers.ok, answers.known
-		if q >= len(of.brands[index]) {
+		if q >= len(g.brands[index]) {
 			continue
 		}
-		s := &of.brands[index][q]
+		s := &g.brands[index][q]
 		mention[q].count, citation[q].count = s.mentioned, s.cited
 		first[q] = split{s.first, s.mentioned}
 		positions, pages = positions+int64(s.positions), pages+int64(s.pages)
@@ -192,7 +193,7 @@ func (of *group) row(b *brands.Brand, index int) Row {
 		MentionRate:   newRate(mention, NoAnswers),
 		CitationRate:  newRate(citation, NoSources),
 		FirstRate:     newRate(first, NoMentions),
-		CitationShare: newShare(pages, of.pages, NoCitations),
+		CitationShare: newShare(pages, g.pages, NoCitations),
 		Position:      newShare(positions, mentioned, NoMentions),
 	}
 }

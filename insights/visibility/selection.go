@@ -29,6 +29,20 @@ type selection struct {
 	asOf      time.Time
 }
 
+// A run is a measurement run that a filter selects.
+type run struct {
+	id                          store.ID
+	created                     time.Time
+	status                      string
+	country, language, measured string // measured: the measurement type
+	methodology                 string
+	models, questions           []string
+	repetitions                 int32
+	total, completed, failed    int32
+	counted                     int32 // jobs that have facts
+	seen                        seen  // by a census
+}
+
 // A chunk is a row of visibility_facts. Its columns are valid until the next row is read.
 type chunk struct {
 	run      *run

@@ -2,7 +2,7 @@ package match
 
 import "unicode"
 
-// A class decides what may stand beside the edge of an occurrence, see [matchable.leftBound].
+// A class decides what may stand beside the edge of an occurrence, see leftBound and rightBound.
 type class uint8
 
 const (

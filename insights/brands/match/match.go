@@ -73,7 +73,7 @@ func Compile(brands []Brand) *Matcher {
 			}
 		}
 	}
-	for i, b := range m.brands {
+	for i, b := range m.brands { // after all names, because a variant that equals one of them is not used
 		for _, name := range slices.Concat([]string{b.Name}, b.Aliases) {
 			variant := Variant(name)
 			if key, err := NameKey(variant, true); err == nil && !saved[key] {
@@ -88,6 +88,7 @@ func Compile(brands []Brand) *Matcher {
 	return m
 }
 
+// findFirsts notes for each ASCII character whether names, or phrases of absence, may begin with it.
 func (m *Matcher) findFirsts() {
 	m.ascii = asciiNormal
 	for i := range m.ascii {

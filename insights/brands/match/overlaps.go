@@ -141,9 +141,9 @@ func (s *search) takeLongest() {
 		}
 		s.lengths[n]++
 	}
-	place := int32(0)
+	next := int32(0)
 	for n := len(s.lengths) - 1; n >= 0; n-- {
-		s.lengths[n], place = place, place+s.lengths[n]
+		s.lengths[n], next = next, next+s.lengths[n]
 	}
 	s.order = slices.Grow(s.order[:0], len(s.occurrences))[:len(s.occurrences)]
 	for i, o := range s.occurrences {

@@ -111,7 +111,7 @@ func (s *scratch) count(taken []occurrence) {
 		case kindAlias, kindVariant:
 			c.kinds |= Alias
 		case kindDomain:
-			c.kinds |= DomainName // a bare host
+			c.kinds |= DomainName
 		}
 	}
 }

@@ -77,10 +77,10 @@ func answer(a *answers.Answer) *visibility.Answer {
 	if a == nil {
 		return nil
 	}
-	of := &visibility.Answer{Text: a.Text, Version: a.ModelVersion, Searched: a.Searched, Truncated: a.Truncated}
-	of.Citations = slices.Grow(of.Citations, len(a.Citations))
+	counted := &visibility.Answer{Text: a.Text, Version: a.ModelVersion, Searched: a.Searched, Truncated: a.Truncated}
+	counted.Citations = slices.Grow(counted.Citations, len(a.Citations))
 	for i := range a.Citations {
-		of.Cite(a.Citations[i].URL, a.Citations[i].Title)
+		counted.Cite(a.Citations[i].URL, a.Citations[i].Title)
 	}
-	return of
+	return counted
 }
