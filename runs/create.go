@@ -89,11 +89,10 @@ func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) 
 	run, jobs := p.run, int64(p.run.TotalJobs)
 	unfinished := r.unfinished.add(run.AccountID, jobs)
 	defer r.unfinished.add(run.AccountID, -jobs)
-	small, large := r.small, r.large
+	batcher, large := r.small, r.large
 	if q.Proposal.Orderer.isMetered(unfinished) {
-		small, large = r.metered, r.largeMetered
+		batcher, large = r.metered, r.largeMetered
 	}
-	batcher := small
 	if run.TotalJobs > maxBatchJobs {
 		batcher = large
 	}

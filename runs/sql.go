@@ -166,16 +166,14 @@ CROSS JOIN LATERAL (
 	cancelRun = `SELECT ` + finalColumns + ` FROM cancel_run($1, $2) r`
 )
 
-const (
-	// addFinished adds the jobs of finished runs to the months in which the runs were created.
-	addFinished = `
+// addFinished adds the jobs of finished runs to the months in which the runs were created.
+const addFinished = `
 INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered, jobs_completed, jobs_failed, jobs_canceled)
 SELECT account_id, date_trunc('month', created_at, 'UTC'), 0, 0, sum(completed), sum(failed), sum(canceled)
 FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[], $4::integer[], $5::integer[]) AS f (account_id, created_at, completed, failed, canceled)
 GROUP BY 1, 2 ORDER BY 1, 2
 ON CONFLICT (account_id, month) DO UPDATE SET jobs_completed = m.jobs_completed + excluded.jobs_completed,
   jobs_failed = m.jobs_failed + excluded.jobs_failed, jobs_canceled = m.jobs_canceled + excluded.jobs_canceled`
-)
 
 // monthlyUsage adds the jobs of running runs, which are counted on the runs, to the totals of the months.
 const monthlyUsage = `
