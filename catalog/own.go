@@ -68,7 +68,8 @@ func (o *OwnQuestions) Create(ctx context.Context, account store.ID, q Question)
 			refused = ErrTooManyQuestions
 			return nil
 		}
-		if created, err = oneQuestion(ctx, tx, insertOwn, account, id, q.Text, q.Language, q.Country, q.Topic, q.Tags, hash); err != nil {
+		created, err = store.ReadOne[Question](ctx, tx, nil, insertOwn, account, id, q.Text, q.Language, q.Country, q.Topic, q.Tags, hash)
+		if err != nil {
 			return err
 		}
 		return writeOwnTags(ctx, tx, account, []string{id})
@@ -128,7 +129,7 @@ func (o *OwnQuestions) Change(ctx context.Context, account store.ID, id string, 
 	err = pgx.BeginFunc(ctx, o.cfg.Pool, func(tx pgx.Tx) error {
 		// The statements that write the tags see the tags that transactions wrote which changed the question before
 		// this one.
-		q, err := oneQuestion(ctx, tx, lockQuestion, account, id)
+		q, err := store.ReadOne[Question](ctx, tx, ErrQuestionNotFound, lockQuestion, account, id)
 		if err != nil {
 			return err
 		}
@@ -141,24 +142,12 @@ func (o *OwnQuestions) Change(ctx context.Context, account store.ID, id string, 
 		if c.Status != nil {
 			q.Status = *c.Status
 		}
-		if changed, err = oneQuestion(ctx, tx, updateOwn, account, id, q.Topic, q.Tags, q.Status); err != nil {
+		if changed, err = store.ReadOne[Question](ctx, tx, nil, updateOwn, account, id, q.Topic, q.Tags, q.Status); err != nil {
 			return err
 		}
 		return writeOwnTags(ctx, tx, account, []string{id})
 	})
 	return changed, err
-}
-
-func oneQuestion(ctx context.Context, db store.Querier, sql string, args ...any) (*Question, error) {
-	rows, err := db.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	q, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByPos[Question])
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = ErrQuestionNotFound
-	}
-	return q, err
 }
 
 // writeOwnTags makes the rows of own_question_tags equal to the tags of the questions. The questions are locked.

@@ -2,9 +2,6 @@ package brands
 
 import (
 	"context"
-	"errors"
-
-	"github.com/jackc/pgx/v5"
 
 	"aiv/store"
 )
@@ -23,7 +20,7 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 
 // Get returns a brand, or ErrNotFound.
 func Get(ctx context.Context, db store.Querier, account, id store.ID) (*Brand, error) {
-	return one(ctx, db, `SELECT `+columns+` FROM brands WHERE account_id = $1 AND id = $2`, account, id)
+	return store.ReadOne[Brand](ctx, db, ErrNotFound, `SELECT `+columns+` FROM brands WHERE account_id = $1 AND id = $2`, account, id)
 }
 
 // CountActive returns the number of active brands of all accounts.
@@ -33,16 +30,3 @@ func CountActive(ctx context.Context, db store.Querier) (n int64, err error) {
 
 // columns are the columns of Brand.
 const columns = `id, number, kind, name, aliases, domains, exclude, match_case, status, created_at, updated_at`
-
-// one reads one brand.
-func one(ctx context.Context, db store.Querier, sql string, args ...any) (*Brand, error) {
-	rows, err := db.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	b, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByPos[Brand])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, ErrNotFound
-	}
-	return b, err
-}

@@ -133,11 +133,13 @@ func (s *state) check(b *Brand) error {
 
 func (s *state) insert(ctx context.Context, tx pgx.Tx, b *Brand) (*Brand, error) {
 	s.last++
-	return one(ctx, tx, insertBrand, s.account, b.ID, s.last, b.Kind, b.Name, b.Aliases, b.Domains, b.Exclude, b.MatchCase, b.Status)
+	return store.ReadOne[Brand](ctx, tx, ErrNotFound, insertBrand, s.account, b.ID, s.last, b.Kind, b.Name, b.Aliases, b.Domains, b.Exclude,
+		b.MatchCase, b.Status)
 }
 
 func (s *state) update(ctx context.Context, tx pgx.Tx, b *Brand) (*Brand, error) {
-	return one(ctx, tx, updateBrand, s.account, b.ID, b.Kind, b.Name, b.Aliases, b.Domains, b.Exclude, b.MatchCase, b.Status)
+	return store.ReadOne[Brand](ctx, tx, ErrNotFound, updateBrand, s.account, b.ID, b.Kind, b.Name, b.Aliases, b.Domains, b.Exclude,
+		b.MatchCase, b.Status)
 }
 
 // raise increases the account's revision, which is locked.

@@ -12,8 +12,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"aiv/store"
 )
 
@@ -72,13 +70,5 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 
 // Get returns an event, or ErrNotFound.
 func Get(ctx context.Context, db store.Querier, account, id store.ID) (*Event, error) {
-	rows, err := db.Query(ctx, getEvent, account, id)
-	if err != nil {
-		return nil, err
-	}
-	e, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByPos[Event])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, ErrNotFound
-	}
-	return e, err
+	return store.ReadOne[Event](ctx, db, ErrNotFound, getEvent, account, id)
 }

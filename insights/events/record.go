@@ -54,9 +54,5 @@ func AddOnCitus(ctx context.Context, tx store.Tx, causes []Cause) ([]Added, erro
 
 // Add writes one event without deliveries, and returns it.
 func Add(ctx context.Context, tx store.Tx, c Cause) (*Event, error) {
-	rows, err := tx.Query(ctx, addEvent, c.AccountID, c.ID, c.Type, c.SubjectID, c.Data)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByPos[Event])
+	return store.ReadOne[Event](ctx, tx, nil, addEvent, c.AccountID, c.ID, c.Type, c.SubjectID, c.Data)
 }

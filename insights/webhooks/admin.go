@@ -64,7 +64,7 @@ func (a *Admin) set(ctx context.Context, id store.ID, reason *string, action str
 		if err != nil {
 			return err
 		}
-		if changed, err = one[AdminEndpoint](ctx, tx, nil, setDisabledReason, account, id, reason); err != nil {
+		if changed, err = store.ReadOne[AdminEndpoint](ctx, tx, nil, setDisabledReason, account, id, reason); err != nil {
 			return err
 		}
 		if reason == nil {

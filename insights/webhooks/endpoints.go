@@ -20,7 +20,7 @@ func List(ctx context.Context, db store.Querier, account store.ID, page store.Pa
 
 // Get returns an endpoint.
 func (w *Webhooks) Get(ctx context.Context, account, id store.ID) (*Endpoint, error) {
-	return one[Endpoint](ctx, w.cfg.Pool, ErrEndpointNotFound, getEndpoint, account, id)
+	return store.ReadOne[Endpoint](ctx, w.cfg.Pool, ErrEndpointNotFound, getEndpoint, account, id)
 }
 
 // Create registers an endpoint and returns it with its secret. url must be from ParseURL; the caller has checked events
@@ -38,7 +38,7 @@ func (w *Webhooks) Create(ctx context.Context, account store.ID, url, descriptio
 		if err != nil {
 			return err
 		}
-		e, err = one[Endpoint](ctx, tx, nil, insertEndpoint, account, id, slot, url, description, events)
+		e, err = store.ReadOne[Endpoint](ctx, tx, nil, insertEndpoint, account, id, slot, url, description, events)
 		return err
 	})
 	if store.IsUniqueViolation(err) { // a concurrent Update, which may not lock the queue, gave another endpoint this URL
@@ -117,7 +117,8 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, m
 			}
 		}
 		healthy := enabled || e.URL != before.URL // failures before do not count
-		changed, err = one[Endpoint](ctx, tx, nil, updateEndpoint, account, id, e.URL, e.Description, e.Events, e.DisabledReason, healthy)
+		changed, err = store.ReadOne[Endpoint](ctx, tx, nil, updateEndpoint, account, id, e.URL, e.Description, e.Events, e.DisabledReason,
+			healthy)
 		return err
 	})
 	if store.IsUniqueViolation(err) { // of the URL, which is all that can collide
@@ -192,7 +193,7 @@ func (w *Webhooks) Rotate(ctx context.Context, account, id store.ID) (*Endpoint,
 		Endpoint
 		Version int
 	}
-	r, err := one[rotated](ctx, w.cfg.Pool, ErrEndpointNotFound, rotateSecret, account, id, RotationPeriod.Seconds())
+	r, err := store.ReadOne[rotated](ctx, w.cfg.Pool, ErrEndpointNotFound, rotateSecret, account, id, RotationPeriod.Seconds())
 	if err != nil {
 		return nil, "", err
 	}
@@ -212,17 +213,4 @@ func lock(ctx context.Context, tx pgx.Tx, account, id store.ID) (e *Endpoint, er
 		err = ErrEndpointNotFound
 	}
 	return e, err
-}
-
-// one reads one row into a T, whose fields are the columns in order. absent replaces the error of a missing row.
-func one[T any](ctx context.Context, db store.Querier, absent error, sql string, args ...any) (*T, error) {
-	rows, err := db.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByPos[T])
-	if errors.Is(err, pgx.ErrNoRows) && absent != nil {
-		return nil, absent
-	}
-	return row, err
 }

@@ -245,7 +245,7 @@ func TestEnableWithURLWhileCreated(t *testing.T) {
 	tx := f.begin(lockAccount, f.account)
 	err := f.beside(tx, func() error { return f.update(Change{URL: new(bURL), Enabled: new(true)}, "") }, func() {
 		all := []string{All}
-		must(t, errOf(one[Endpoint](t.Context(), tx, nil, insertEndpoint, f.account, store.NewID(), 2, bURL, "", all)))
+		must(t, errOf(store.ReadOne[Endpoint](t.Context(), tx, nil, insertEndpoint, f.account, store.NewID(), 2, bURL, "", all)))
 	})
 	wantError(t, "change", ErrEndpointExists, err)
 }

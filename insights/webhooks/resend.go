@@ -86,7 +86,7 @@ func mayRequest(ctx context.Context, tx pgx.Tx, account store.ID, e *Endpoint, e
 
 // request queues the delivery of an event, or queues it again.
 func request(ctx context.Context, tx pgx.Tx, account, endpoint, event store.ID) (*Delivery, error) {
-	d, err := one[Delivery](ctx, tx, nil, requestDelivery, account, event, endpoint)
+	d, err := store.ReadOne[Delivery](ctx, tx, nil, requestDelivery, account, event, endpoint)
 	if err != nil {
 		return nil, err
 	}

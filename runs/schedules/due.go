@@ -165,12 +165,11 @@ func (d *decision) refuse(r *runs.Refusal) {
 func (d *decision) write(ctx context.Context, span Span) (written []Occurrence, err error) {
 	sch := d.schedule
 	add := func(o Occurrence) error {
-		rows, err := d.tx.Query(ctx, insertOccurrence, sch.AccountID, sch.ID, o.DueAt, o.LastDueAt, o.Count, o.Status, o.Code, o.Detail, o.RunID, sch.Now)
-		if err != nil {
-			return err
+		added, err := store.ReadOne[Occurrence](ctx, d.tx, nil, insertOccurrence, sch.AccountID, sch.ID, o.DueAt, o.LastDueAt, o.Count,
+			o.Status, o.Code, o.Detail, o.RunID, sch.Now)
+		if err == nil {
+			written = append(written, *added)
 		}
-		o, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Occurrence])
-		written = append(written, o)
 		return err
 	}
 	if missed := span.Count - 1; missed > 0 {

@@ -2,10 +2,7 @@ package schedules
 
 import (
 	"context"
-	"errors"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"aiv/store"
 )
@@ -43,15 +40,7 @@ func Get(ctx context.Context, db store.Querier, account, id store.ID) (*Listed, 
 const getSchedule = `SELECT ` + columns + `, clock_timestamp() FROM schedules WHERE account_id = $1 AND id = $2`
 
 func one(ctx context.Context, db store.Querier, sql string, args ...any) (*Listed, error) {
-	rows, err := db.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	s, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByPos[Listed])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, ErrNotFound
-	}
-	return s, err
+	return store.ReadOne[Listed](ctx, db, ErrNotFound, sql, args...)
 }
 
 // Occurrences returns a page of a schedule's occurrences, latest due time first, and one more if there is one. It
