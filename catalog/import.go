@@ -28,12 +28,12 @@ type Imported struct {
 // changes existing ones to match the file. If any line is invalid, it changes nothing and its error lists the lines.
 // Importing a file again changes nothing. progress, which may be nil, is called with the number of lines read so far.
 func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines int)) (Imported, error) {
-	in, err := read(file, progress)
-	if err != nil {
+	in := newIncoming()
+	if err := jsonl.Read(file, progress, in.add); err != nil {
 		return Imported{}, err
 	}
 	n := Imported{in.providers.Len(), in.methodologies.Len(), in.models.Len(), in.questions.Len()}
-	err = store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
+	err := store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
 		if err := jsonl.Copy(ctx, tx, &in.providers, &in.methodologies, &in.models, &in.questions); err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"io"
 	"slices"
 	"unicode/utf8"
 
@@ -38,18 +37,7 @@ func newIncoming() *incoming {
 	}
 }
 
-// read reads a catalog file.
-func read(file io.Reader, progress func(lines int)) (*incoming, error) {
-	in := newIncoming()
-	err := jsonl.Read(file, func(l *jsonl.Line) {
-		if progress != nil {
-			progress(l.Number)
-		}
-		in.add(l)
-	})
-	return in, err
-}
-
+// add reads a line.
 func (in *incoming) add(l *jsonl.Line) {
 	switch jsonl.OneOf(l, "kind", "provider", "model", "question", "methodology") {
 	case "provider":

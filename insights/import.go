@@ -31,13 +31,7 @@ type Imported struct {
 // becomes open. progress, which may be nil, is called with the number of lines read so far.
 func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines int)) (Imported, error) {
 	in := newIncoming()
-	err := jsonl.Read(file, func(l *jsonl.Line) {
-		if progress != nil {
-			progress(l.Number)
-		}
-		in.add(l)
-	})
-	if err != nil {
+	if err := jsonl.Read(file, progress, in.add); err != nil {
 		return Imported{}, err
 	}
 	if err := store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error { return a.write(ctx, tx, in) }); err != nil {

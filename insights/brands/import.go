@@ -27,10 +27,7 @@ type Admin struct {
 // progress, which may be nil, is called with the number of lines read so far.
 func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines int)) (lines int, err error) {
 	byAccount := make(map[store.ID][]*incoming)
-	err = jsonl.Read(file, func(l *jsonl.Line) {
-		if progress != nil {
-			progress(l.Number)
-		}
+	err = jsonl.Read(file, progress, func(l *jsonl.Line) {
 		in := readLine(l)
 		byAccount[in.account] = append(byAccount[in.account], in)
 		lines++

@@ -30,7 +30,7 @@ func FuzzRead(f *testing.F) {
 		}
 		var got []line
 		numbers := make(map[int]bool)
-		err := jsonl.Read(bytes.NewReader(file), func(l *jsonl.Line) {
+		err := jsonl.Read(bytes.NewReader(file), nil, func(l *jsonl.Line) {
 			numbers[l.Number] = true
 			n := jsonl.FieldOrNull[string](l, "n")
 			got = append(got, line{jsonl.Field[string](l, "s"), n, jsonl.Field[[]string](l, "l"), jsonl.Field[bool](l, "b"), jsonl.Field[int](l, "i")})

@@ -52,7 +52,7 @@ func TestLineFields(t *testing.T) {
 		"Windows lines": whole + "\r\n",
 	} {
 		var got []everything
-		if err := jsonl.Read(strings.NewReader(text), func(l *jsonl.Line) { got = append(got, readEverything(l)) }); err != nil {
+		if err := jsonl.Read(strings.NewReader(text), nil, func(l *jsonl.Line) { got = append(got, readEverything(l)) }); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff([]everything{want}, got); diff != "" {
@@ -87,7 +87,7 @@ func TestLineFaults(t *testing.T) {
 		{`"n":7,"bool":true`, `"n":"7"`, `n must be an integer; missing member "bool"`},
 	} {
 		text := strings.Replace(whole, test.old, test.new, 1)
-		err := jsonl.Read(strings.NewReader("\n"+text), func(l *jsonl.Line) { readEverything(l) })
+		err := jsonl.Read(strings.NewReader("\n"+text), nil, func(l *jsonl.Line) { readEverything(l) })
 		if got, want := fmt.Sprint(err), "line 2: "+test.want; got != want {
 			t.Errorf("%s for %s:\n got %s\nwant %s", test.new, test.old, got, want)
 		}
@@ -96,7 +96,7 @@ func TestLineFaults(t *testing.T) {
 
 // readKeys reads a file whose lines have a member k, and returns how many there are, and the error.
 func readKeys(file io.Reader) (lines int, err string) {
-	return lines, fmt.Sprint(jsonl.Read(file, func(l *jsonl.Line) {
+	return lines, fmt.Sprint(jsonl.Read(file, nil, func(l *jsonl.Line) {
 		lines++
 		jsonl.Field[string](l, "k")
 	}))
@@ -142,7 +142,7 @@ func TestRead(t *testing.T) {
 
 // TestLineOfUnknownKind: after SkipRest the other members of a line are not reported as unknown.
 func TestLineOfUnknownKind(t *testing.T) {
-	err := jsonl.Read(strings.NewReader(`{"kind":"x","a":1}`), func(l *jsonl.Line) {
+	err := jsonl.Read(strings.NewReader(`{"kind":"x","a":1}`), nil, func(l *jsonl.Line) {
 		jsonl.OneOf(l, "kind", "a", "b")
 		if !l.Has("a") || l.Has("b") {
 			t.Error("Has reports absent members, or does not report present ones")
