@@ -72,8 +72,7 @@ func accountText(id *store.ID) *string {
 	if id == nil {
 		return nil
 	}
-	text := id.Text("acct")
-	return &text
+	return new(id.Text("acct"))
 }
 
 // The line types of a catalog file.

@@ -117,15 +117,10 @@ func writeOwn(ctx context.Context, tx pgx.Tx) (int64, error) {
 // record increases the revision and writes audit_log. Every transaction of an operator that changes the catalog calls
 // it last.
 func (a *Admin) record(ctx context.Context, tx pgx.Tx, action, subject string, detail map[string]any) error {
-	if err := increaseRevision(ctx, tx); err != nil {
+	if _, err := tx.Exec(ctx, nextRevision); err != nil {
 		return err
 	}
 	return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: action, Subject: subject, Detail: detail})
-}
-
-func increaseRevision(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, nextRevision)
-	return err
 }
 
 // checkMethodologies requires that at most one active methodology covers each measurement type.

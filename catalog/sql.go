@@ -3,7 +3,7 @@ package catalog
 import "aiv/store"
 
 // RevisionSQL is an expression for the revision of the catalog, to be embedded in statements of other packages.
-const RevisionSQL = `(SELECT revision FROM catalog_revision)`
+const RevisionSQL = `(` + selectRevision + `)`
 
 const selectRevision = `SELECT revision FROM catalog_revision`
 
