@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -46,12 +47,8 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 // write does everything that an import changes, in its transaction. Accounts are locked in the order of their ids.
 func (a *Admin) write(ctx context.Context, tx pgx.Tx, byAccount map[store.ID][]*incoming, lines int) error {
 	var errs []error
-	changed, ids := 0, []store.ID{}
-	for id := range byAccount {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, store.ID.Compare)
-	for _, account := range ids {
+	changed := 0
+	for _, account := range slices.SortedFunc(maps.Keys(byAccount), store.ID.Compare) {
 		m, err := mergeLines(ctx, tx, account, byAccount[account])
 		if e, ok := errors.AsType[*lineError](err); ok {
 			errs = append(errs, e.error)
@@ -102,10 +99,10 @@ func mergeLines(ctx context.Context, tx pgx.Tx, account store.ID, lines []*incom
 	if err != nil {
 		return nil, err
 	}
-	m := newMerge(s, all)
+	m := &merge{state: s, all: all, lines: make(map[store.ID]int), changed: make(map[store.ID]bool), created: make(map[store.ID]bool)}
 	var errs []error
 	for _, in := range lines {
-		if err := m.add(in, store.NewID); err != nil {
+		if err := m.add(in); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -131,11 +128,7 @@ func eachLine(lines []*incoming, reason string) error {
 // foreign returns an error for each new brand whose id belongs to a brand of another account: ids are unique across
 // accounts, although the primary key includes the account.
 func (m *merge) foreign(ctx context.Context, tx pgx.Tx) (errs []error, err error) {
-	ids := []store.ID{}
-	for id := range m.created {
-		ids = append(ids, id)
-	}
-	rows, err := tx.Query(ctx, `SELECT id FROM brands WHERE id = ANY ($1)`, ids)
+	rows, err := tx.Query(ctx, `SELECT id FROM brands WHERE id = ANY ($1)`, slices.Collect(maps.Keys(m.created)))
 	if err != nil {
 		return nil, err
 	}
@@ -184,13 +177,7 @@ func (a *Admin) List(ctx context.Context, account *store.ID, status string) (all
 		if err != nil {
 			return err
 		}
-		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (l ListedBrand, err error) {
-			b := &l.Brand
-			err = row.Scan(&l.AccountID, &l.Revision, &b.ID, &b.Number, &b.Kind, &b.Name, &b.Aliases, &b.Domains, &b.Exclude, &b.MatchCase,
-				&b.Status, &b.CreatedAt, &b.UpdatedAt)
-			return l, err
-		})
-		if err != nil {
+		if all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ListedBrand]); err != nil {
 			return err
 		}
 		subject := "brands"

@@ -50,15 +50,11 @@ type merge struct {
 	active  bool // an active brand changes
 }
 
-func newMerge(s *state, all []Brand) *merge {
-	return &merge{state: s, all: all, lines: make(map[store.ID]int), changed: make(map[store.ID]bool), created: make(map[store.ID]bool)}
-}
-
 // add applies a line. It returns an error of the line.
-func (m *merge) add(in *incoming, newID func() store.ID) error {
+func (m *merge) add(in *incoming) error {
 	i := m.find(in)
 	if i < 0 {
-		b := Brand{ID: newID(), Status: Archived}
+		b := Brand{ID: store.NewID(), Status: Archived}
 		if in.id != nil {
 			b.ID = *in.id
 		}
