@@ -95,14 +95,12 @@ func fingerprint(kind, brand, model string) string {
 // findings returns what the run shows, by fingerprint.
 func (e *Evaluation) findings() map[string]*finding {
 	all := make(map[string]*finding)
-	add := func(model string, compared *visibility.Comparison) {
+	add := func(model string, compared []visibility.Change) {
 		for i := range e.Gaps.Active {
 			b := &e.Gaps.Active[i]
 			var change *visibility.Change
-			if compared != nil {
-				if at := slices.IndexFunc(compared.Rows, func(c visibility.Change) bool { return c.Brand.ID == b.ID }); at >= 0 {
-					change = &compared.Rows[at]
-				}
+			if at := slices.IndexFunc(compared, func(c visibility.Change) bool { return c.Brand.ID == b.ID }); at >= 0 {
+				change = &compared[at]
 			}
 			for kind := range alertKinds {
 				if alertKinds[kind].brand == b.Kind {
@@ -111,17 +109,16 @@ func (e *Evaluation) findings() map[string]*finding {
 			}
 		}
 	}
-	if e.Comparisons == nil {
-		add("", nil)
-	} else {
-		add("", e.Comparisons.All)
+	var compared []visibility.Change // none without a baseline
+	if e.Comparisons != nil {
+		compared = e.Comparisons.All.Rows
 	}
+	add("", compared)
 	for i, model := range e.Models {
-		if e.Comparisons == nil {
-			add(model, nil)
-		} else {
-			add(model, e.Comparisons.ByModel[i])
+		if e.Comparisons != nil {
+			compared = e.Comparisons.ByModel[i].Rows
 		}
+		add(model, compared)
 	}
 	return all
 }

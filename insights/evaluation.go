@@ -32,6 +32,15 @@ type Evaluation struct {
 	Texts       map[string]string          // of the run's questions
 }
 
+// Changes are what an evaluation of a run has changed.
+type Changes struct {
+	Alerts          []Changed
+	Recommendations []Changed
+}
+
+// Changed is an alert or a recommendation of a type that was opened, resolved, suggested or done.
+type Changed struct{ Type, Change string }
+
 // A Deriver writes what follows from evaluations.
 type Deriver struct {
 	Events EventData

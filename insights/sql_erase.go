@@ -1,4 +1,0 @@
-package insights
-
-// lockForRuns conflicts with lockTables.
-const lockForRuns = `LOCK TABLE recommendations, alerts IN ROW EXCLUSIVE MODE`
