@@ -139,8 +139,8 @@ func (c *testCase) run(t *testing.T) {
 		}
 		compareMembers(t, "answer", map[string]any{"empty": r.Empty, "branded": r.Branded, "pages": len(r.Pages)}, c.Answer)
 	case "page":
-		a, okA := PageKey(c.A)
-		b, okB := PageKey(c.B)
+		a, okA := pageKey(c.A)
+		b, okB := pageKey(c.B)
 		if !okA || !okB || (a == b) != c.Same {
 			t.Errorf("got keys %q (%v) and %q (%v), want equal: %v", a, okA, b, okB, c.Same)
 		}
@@ -165,6 +165,12 @@ func (c *testCase) run(t *testing.T) {
 	default:
 		t.Errorf("unknown kind %q", c.Kind)
 	}
+}
+
+// pageKey returns the page key of a citation's URL, or false if it is not one.
+func pageKey(url string) (key string, ok bool) {
+	a, ok := readPage(url)
+	return a.key(), ok
 }
 
 func (c *testCase) decode(t *testing.T, want any) {
@@ -216,13 +222,13 @@ func membersOf(text string, r Result, brand int) map[string]any {
 			b = found
 		}
 	}
-	members := map[string]any{"mentioned": b.Mentioned(), "mentions": b.Mentions, "first": nil, "position": nil,
+	members := map[string]any{"mentioned": b.Mentions > 0, "mentions": b.Mentions, "first": nil, "position": nil,
 		"kinds": append([]string{}, b.Kinds.Strings()...), "flags": append([]string{}, b.Flags.Strings()...),
-		"cited": b.Cited(), "citations": b.Citations, "first_citation": nil}
-	if b.Mentioned() {
+		"cited": b.Citations > 0, "citations": b.Citations, "first_citation": nil}
+	if b.Mentions > 0 {
 		members["first"], members["position"] = utf8.RuneCountInString(text[:b.First]), b.Position
 	}
-	if b.Cited() {
+	if b.Citations > 0 {
 		members["first_citation"] = b.FirstCitation
 	}
 	return members
@@ -243,7 +249,7 @@ func compareMembers(t *testing.T, name string, got, want map[string]any) {
 func checkOffsets(t testing.TB, text string, r Result) {
 	t.Helper()
 	for _, b := range r.Brands {
-		if b.Mentioned() && (b.First < 0 || b.First >= len(text)) || b.Mentioned() != (b.Position > 0) {
+		if b.Mentions > 0 && (b.First < 0 || b.First >= len(text)) || (b.Mentions > 0) != (b.Position > 0) {
 			t.Errorf("brand %d: first %d, position %d", b.Brand, b.First, b.Position)
 		}
 	}

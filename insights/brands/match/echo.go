@@ -70,10 +70,8 @@ func (s *scratch) flagEcho(q *Question, chars []char, taken []occurrence) {
 		}
 		return -1
 	})
-	s.echoed = s.echoed[:0]
-	for range s.ids {
-		s.echoed = append(s.echoed, false)
-	}
+	s.echoed = slices.Grow(s.echoed[:0], len(s.ids))[:len(s.ids)]
+	clear(s.echoed)
 	for k := range s.ids {
 		if sequence, ok := s.sequence(k); ok {
 			if _, ok := q.sequences[sequence]; ok {

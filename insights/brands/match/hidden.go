@@ -136,7 +136,7 @@ func (h *hider) code(i int) int {
 }
 
 // runLength returns how often t[i] is repeated from i on.
-func runLength(t string, i int) int {
+func runLength[T string | []byte](t T, i int) int {
 	n := 1
 	for i+n < len(t) && t[i+n] == t[i] {
 		n++

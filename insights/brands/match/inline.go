@@ -162,13 +162,13 @@ func (s *scratch) readBlock(lo, hi int) {
 		case '*':
 			i++
 		case '~':
-			n := runLength2(src, i)
+			n := runLength(src, i)
 			if n != 2 {
 				s.emitRun('~', i, n)
 			}
 			i += n
 		case '_':
-			n := runLength2(src, i)
+			n := runLength(src, i)
 			before, _ := utf8.DecodeLastRune(src[lo:i])
 			after, _ := utf8.DecodeRune(src[i+n:])
 			if i > lo && i+n < hi && isLetterOrDigit(before) && isLetterOrDigit(after) {
@@ -197,14 +197,6 @@ func (s *scratch) readBlock(lo, hi int) {
 
 func isLetterOrDigit(r rune) bool { return isLetter(r) || isDigit(r) }
 
-func runLength2(src []byte, i int) int {
-	n := 1
-	for i+n < len(src) && src[i+n] == src[i] {
-		n++
-	}
-	return n
-}
-
 func (s *scratch) emitRun(r rune, at, n int) {
 	for k := range n {
 		s.emit(r, at+k)
@@ -230,7 +222,7 @@ func (s *scratch) readEscape(i, hi int) int {
 // nothing means anything.
 func (s *scratch) readCode(lo, i, hi int) int {
 	src := s.src[:hi]
-	n := runLength2(src, i)
+	n := runLength(src, i)
 	if s.runsOf != lo {
 		s.runsOf = lo
 		s.findRuns(i, hi)
@@ -243,7 +235,7 @@ func (s *scratch) readCode(lo, i, hi int) int {
 	for k := i + n; k < hi; {
 		switch c := src[k]; {
 		case c == '`':
-			length := runLength2(src, k)
+			length := runLength(src, k)
 			if length == n {
 				s.emit(' ', k)
 				return k + n
@@ -273,7 +265,7 @@ func (s *scratch) findRuns(i, hi int) {
 			i++
 			continue
 		}
-		n := runLength2(src, i)
+		n := runLength(src, i)
 		s.lastRun[n] = i
 		i += n
 	}

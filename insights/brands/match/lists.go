@@ -1,6 +1,9 @@
 package match
 
-import "strings"
+import (
+	"iter"
+	"strings"
+)
 
 // The lists of the specification. Those of headings, legal forms and phrases are in normal form.
 
@@ -9,17 +12,10 @@ var blockTags = wordSet("address article aside blockquote body caption center dd
 	"figure footer form h1 h2 h3 h4 h5 h6 head header hr html legend li main menu nav ol option p section " +
 	"select summary table tbody td tfoot th thead title tr ul")
 
-var sourcesHeadings = func() map[string]bool {
-	set := make(map[string]bool)
-	for heading := range strings.SplitSeq(
-		"sources, source, references, reference, citations, works cited, further reading, sources and references, "+
-			"fonti, fonte, riferimenti, bibliografia, fonti e riferimenti, quellen, quelle, quellenangaben, "+
-			"quellenverzeichnis, einzelnachweise, referenzen, bibliographie, sitographie, sources et references, "+
-			"fuentes, fuente, referencias, fuentes y referencias", ", ") {
-		set[heading] = true
-	}
-	return set
-}()
+var sourcesHeadings = setOf(strings.SplitSeq("sources, source, references, reference, citations, works cited, further reading, "+
+	"sources and references, fonti, fonte, riferimenti, bibliografia, fonti e riferimenti, quellen, quelle, quellenangaben, "+
+	"quellenverzeichnis, einzelnachweise, referenzen, bibliographie, sitographie, sources et references, "+
+	"fuentes, fuente, referencias, fuentes y referencias", ", "))
 
 // particles may follow a Korean name without a space.
 var particles = wordSet("은 는 이 가 을 를 의 에 도 만 와 과 로 랑 나 고 란 뿐 으로 에서 에게 한테 께서 부터 까지 보다 처럼 마다 조차 마저 밖에 대로 이나 이랑 하고 이고 이며 이란 라고 라는 " +
@@ -53,10 +49,12 @@ var sharedHosts = wordSet("000webhostapp.com altervista.org amazonaws.com appspo
 	"vercel.app vercel.dev web.app webflow.io webnode.page weeblysite.com wixsite.com wixstudio.com " +
 	"wordpress.com workers.dev wpcomstaging.com yolasite.com zohosites.com")
 
-func wordSet(words string) map[string]bool {
+func wordSet(words string) map[string]bool { return setOf(strings.FieldsSeq(words)) }
+
+func setOf(texts iter.Seq[string]) map[string]bool {
 	set := make(map[string]bool)
-	for word := range strings.FieldsSeq(words) {
-		set[word] = true
+	for text := range texts {
+		set[text] = true
 	}
 	return set
 }

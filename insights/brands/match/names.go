@@ -36,7 +36,7 @@ func Variant(name string) string {
 	for len(words) > 0 && isLegalForm(words[len(words)-1]) {
 		removed = true
 		words = words[:len(words)-1]
-		for len(words) > 0 && connectors[normalWord(words[len(words)-1])] {
+		for len(words) > 0 && connectors[NormalForm(words[len(words)-1])] {
 			words = words[:len(words)-1]
 		}
 		for len(words) > 0 {
@@ -64,10 +64,8 @@ func isLegalForm(word string) bool {
 		}
 		return r
 	}, word)
-	return word == "SpA" || word == "SPA" || legalForms[normalWord(word)]
+	return word == "SpA" || word == "SPA" || legalForms[NormalForm(word)]
 }
-
-func normalWord(word string) string { return NormalForm(word) }
 
 func countLetters(word string) int {
 	n := 0
@@ -86,7 +84,7 @@ func cleanName(name string) []rune {
 			return -1
 		}
 		return r
-	}, strings.TrimFunc(name, isSpace))
+	}, name)
 	return []rune(strings.TrimFunc(name, isSpace))
 }
 

@@ -1,6 +1,7 @@
 package match
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -45,28 +46,24 @@ func (m *Matcher) addDomains() {
 
 // compareBrands orders own brands before competitors, then by id.
 func (m *Matcher) compareBrands(x, y int32) int {
-	switch a, b := &m.brands[x], &m.brands[y]; {
-	case a.Own != b.Own:
+	a, b := &m.brands[x], &m.brands[y]
+	if a.Own != b.Own {
 		if a.Own {
 			return -1
 		}
 		return 1
-	default:
-		return strings.Compare(a.ID, b.ID)
 	}
+	return strings.Compare(a.ID, b.ID)
 }
 
-// ofHost returns the domain that owns a host without a path. A host is a string or bytes, so that no look-up allocates.
+// ofHost returns the domain that owns a host without a path.
 func (o owners) ofHost(host []byte) (domain, bool) {
-	for len(host) > 0 {
-		if domains := o[string(host)]; len(domains) > 0 {
-			for _, d := range domains {
-				if d.path == "" {
-					return d, true
-				}
+	for ; len(host) > 0; host = parent(host) {
+		for _, d := range o[string(host)] {
+			if d.path == "" {
+				return d, true
 			}
 		}
-		host = parent(host)
 	}
 	return domain{}, false
 }
@@ -95,10 +92,8 @@ func (o owners) ofPage(host, path string) (owner domain, owned bool) {
 
 // parent returns what follows the first dot.
 func parent(host []byte) []byte {
-	for i, c := range host {
-		if c == '.' {
-			return host[i+1:]
-		}
+	if i := bytes.IndexByte(host, '.'); i >= 0 {
+		return host[i+1:]
 	}
 	return nil
 }

@@ -10,16 +10,6 @@ import (
 var trackingParameters = wordSet("gclid gbraid wbraid dclid fbclid msclkid ttclid yclid igshid li_fat_id mc_cid mc_eid " +
 	"_ga _gl srsltid")
 
-// PageKey returns the key of the page that a citation's URL leads to (M15): equal keys are one page. It is the URL
-// without its scheme and without what does not distinguish pages. It reports false for what is not a citation.
-func PageKey(url string) (key string, ok bool) {
-	a, ok := readPage(url)
-	if !ok {
-		return "", false
-	}
-	return a.key(), true
-}
-
 // pageHost returns the host of the page key: without the prefix of pages for phones.
 func (a *address) pageHost() string {
 	for _, device := range [...]string{"m.", "mobile.", "amp."} {
@@ -30,6 +20,8 @@ func (a *address) pageHost() string {
 	return a.host
 }
 
+// key returns the key of the page (M15): equal keys are one page. It is the URL without its scheme and without what does
+// not distinguish pages.
 func (a *address) key() string {
 	var b strings.Builder
 	host := a.pageHost()

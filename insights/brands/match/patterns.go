@@ -100,15 +100,7 @@ func (p *pattern) key() string {
 }
 
 // letters returns how many letters a token has.
-func (p *pattern) letters(t token) int {
-	n := 0
-	for _, c := range p.chars[t.start:t.end] {
-		if isLetter(c.r) {
-			n++
-		}
-	}
-	return n
-}
+func (p *pattern) letters(t token) int { return countLetters(plain(p.chars[t.start:t.end])) }
 
 // A caseRule says what the first letter of a run must be if the brand has match_case.
 type caseRule uint8

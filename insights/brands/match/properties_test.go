@@ -206,7 +206,7 @@ func FuzzPageKey(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, url string) {
-		key, ok := PageKey(url)
+		key, ok := pageKey(url)
 		if !ok {
 			return
 		}

@@ -21,12 +21,6 @@ type BrandResult struct {
 	FirstCitation int // position of the first of them in the answer's citations, from 1; 0: none
 }
 
-// Mentioned reports whether a brand has counted occurrences.
-func (b *BrandResult) Mentioned() bool { return b.Mentions > 0 }
-
-// Cited reports whether a brand owns a page of the answer.
-func (b *BrandResult) Cited() bool { return b.Citations > 0 }
-
 // Kinds is a set of kinds of counted occurrences.
 type Kinds uint8
 

@@ -14,7 +14,7 @@ const (
 func (s *scratch) dropSources() []unit {
 	seen := s.seen[:0] // indexes of units with a letter, a digit, or a link or an address
 	for i := range s.units {
-		if u := &s.units[i]; u.linked || u.address || hasWord(s.visible[u.start:u.end]) {
+		if u := &s.units[i]; u.cites() || hasWord(s.visible[u.start:u.end]) {
 			seen = append(seen, int32(i))
 		}
 	}
@@ -40,14 +40,7 @@ func (s *scratch) dropSources() []unit {
 
 func (u *unit) cites() bool { return u.linked || u.address }
 
-func hasWord(v []rune) bool {
-	for _, r := range v {
-		if isLetterOrDigit(r) {
-			return true
-		}
-	}
-	return false
-}
+func hasWord(v []rune) bool { return slices.ContainsFunc(v, isLetterOrDigit) }
 
 // moreLetters reports whether there are more than n ASCII letters.
 func moreLetters(visible []rune, n int) bool {

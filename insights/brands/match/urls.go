@@ -7,7 +7,6 @@ import (
 
 // An address is a URL of http or https that was read as the URL of a citation (M14).
 type address struct {
-	https    bool
 	host     string // as hostname returns it, or an IPv6 address without brackets
 	ipv6     bool
 	port     int    // -1: none, or the scheme's own
@@ -82,7 +81,6 @@ func trimURL(text string) string {
 
 // readAuthority reads a URL from after its scheme and slashes.
 func readAuthority(https bool, rest string) (a address, ok bool) {
-	a.https, a.port = https, -1
 	authority := rest
 	if end := strings.IndexAny(rest, `/\?#`); end >= 0 {
 		authority = rest[:end]
