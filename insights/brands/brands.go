@@ -135,8 +135,12 @@ LEFT JOIN brand_revisions r ON r.account_id = a.account_id AND r.account_id = $1
 LEFT JOIN brands b ON b.account_id = a.account_id AND b.account_id = $1 AND b.status = 'active'
 ORDER BY b.name COLLATE "C", b.id`
 
-// Compiled returns the brand as package match takes it.
-func (b *Brand) Compiled() match.Brand {
-	return match.Brand{ID: b.ID.Text("brand"), Own: b.Kind == Own, Name: b.Name, Aliases: b.Aliases, Domains: b.Domains, Exclude: b.Exclude,
-		MatchCase: b.MatchCase}
+// Compile returns a matcher of brands.
+func Compile(all []Brand) *match.Matcher {
+	compiled := make([]match.Brand, len(all))
+	for i, b := range all {
+		compiled[i] = match.Brand{ID: b.ID.Text("brand"), Own: b.Kind == Own, Name: b.Name, Aliases: b.Aliases, Domains: b.Domains, Exclude: b.Exclude,
+			MatchCase: b.MatchCase}
+	}
+	return match.Compile(compiled)
 }

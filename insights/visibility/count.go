@@ -314,11 +314,9 @@ func (b *accountBrands) fact(r *countedRun, questions []*match.Question, j *Job)
 }
 
 func newAccountBrands(active []brands.Brand, version brands.Version) *accountBrands {
-	b := &accountBrands{version: version, questions: make(map[store.ID][]*match.Question)}
-	compiled := make([]match.Brand, len(active))
+	b := &accountBrands{version: version, matcher: brands.Compile(active), questions: make(map[store.ID][]*match.Question)}
 	for i := range active {
 		brand := &active[i]
-		compiled[i] = brand.Compiled()
 		b.numbers = append(b.numbers, brand.Number)
 		if brand.Kind == brands.Own {
 			for int(brand.Number) >= len(b.own) {
@@ -327,6 +325,5 @@ func newAccountBrands(active []brands.Brand, version brands.Version) *accountBra
 			b.own[brand.Number] = true
 		}
 	}
-	b.matcher = match.Compile(compiled)
 	return b
 }

@@ -61,11 +61,7 @@ func (c *Counter) Preview(ctx context.Context, db store.Querier, account store.I
 		if err != nil {
 			return err
 		}
-		compiled := make([]match.Brand, len(active))
-		for i := range active {
-			compiled[i] = active[i].Compiled()
-		}
-		p.matcher, p.draft = match.Compile(compiled), draft
+		p.matcher, p.draft = brands.Compile(active), draft
 		p.Names = p.matcher.Names(draft)
 		if run != nil {
 			return p.previewRun(ctx, tx, *run)

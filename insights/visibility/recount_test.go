@@ -101,7 +101,7 @@ func (w *world) snapshot(t *testing.T) error {
 		if err != nil {
 			return err
 		}
-		m := compile(active)
+		m := brands.Compile(active)
 		for ordinal, f := range facts {
 			j := run.jobs[ordinal-1]
 			if j.gone {

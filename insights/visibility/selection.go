@@ -12,7 +12,6 @@ import (
 
 	"aiv/catalog"
 	"aiv/insights/brands"
-	"aiv/insights/brands/match"
 	"aiv/store"
 )
 
@@ -185,13 +184,7 @@ func (s *selection) readQuestions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var own []match.Brand
-	for i := range s.brands {
-		if s.brands[i].Kind == brands.Own {
-			own = append(own, s.brands[i].Compiled())
-		}
-	}
-	matcher := match.Compile(own)
+	matcher := brands.Compile(slices.DeleteFunc(slices.Clone(s.brands), func(b brands.Brand) bool { return b.Kind != brands.Own }))
 	s.questions = make(map[string]*question, len(ids))
 	for id := range ids {
 		q := found[id]

@@ -131,17 +131,9 @@ func (w *world) read(t *testing.T) {
 	var err error
 	w.active, w.revision, err = brands.ReadActive(t.Context(), w.plain, w.account)
 	must(t, err)
-	w.matcher = compile(w.active)
+	w.matcher = brands.Compile(w.active)
 	w.catalog, err = catalog.QuestionsOf(t.Context(), w.plain, w.account, questionIDs)
 	must(t, err)
-}
-
-func compile(active []brands.Brand) *match.Matcher {
-	var compiled []match.Brand
-	for i := range active {
-		compiled = append(compiled, active[i].Compiled())
-	}
-	return match.Compile(compiled)
 }
 
 // addRun creates a random run.
