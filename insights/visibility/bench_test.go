@@ -76,7 +76,7 @@ VALUES ($1, $2, $2, 'completed', 'grounded', 'AIVM-1.0', $3, $4, $5, 'it-IT', 'I
 		var batch pgx.Batch
 		for first := int32(1); first <= run.total; first += benchChunk {
 			facts := benchFacts(r, first)
-			batchChunks(&batch, newChunks(account, run, 10, facts, func(n int32) bool { return n == 1 }, false, true))
+			batchChunks(&batch, newChunks(run, 10, facts, func(n int32) bool { return n == 1 }, false, true))
 		}
 		if err := pool.SendBatch(b.Context(), &batch).Close(); err != nil {
 			b.Fatal(err)

@@ -72,22 +72,11 @@ func (c *census) finish(ctx context.Context) error {
 
 // uncounted returns how many jobs of some cells of a run have ended and have no facts.
 func (c *census) uncounted(ctx context.Context, r *run, chosen []bool) (completed, failed int64, err error) {
-	counted := make(map[int32]bool)
-	rows, err := c.tx.Query(ctx, `SELECT facts FROM visibility_facts WHERE account_id = $1 AND run_id = $2`, c.account, r.id)
+	counted, err := countedOrdinals(ctx, c.tx, c.account, r.id, 0, r.total)
 	if err != nil {
 		return 0, 0, err
 	}
-	var column []byte
-	if _, err := pgx.ForEachRow(rows, []any{&column}, func() error {
-		facts, err := decodeFacts(column)
-		for i := range facts {
-			counted[facts[i].Ordinal] = true
-		}
-		return err
-	}); err != nil {
-		return 0, 0, err
-	}
-	rows, err = c.tx.Query(ctx, `
+	rows, err := c.tx.Query(ctx, `
 SELECT ordinal, error_code IS NOT NULL FROM job_results WHERE account_id = $1 AND run_id = $2 AND NOT canceled`, c.account, r.id)
 	if err != nil {
 		return 0, 0, err

@@ -71,6 +71,7 @@ type served struct {
 type side struct {
 	grouping *grouping // for the brands and the filter
 	found    map[measured]map[served]*sideSum
+	answers  Answers // of all models; zero in the side of one
 }
 
 // A sideSum sums ok answers.
@@ -79,7 +80,9 @@ type sideSum struct {
 	brands    []brandSum
 }
 
-func newSide(g *grouping) *side { return &side{g, make(map[measured]map[served]*sideSum)} }
+func newSide(g *grouping) *side {
+	return &side{grouping: g, found: make(map[measured]map[served]*sideSum)}
+}
 
 // add adds the ok answers of a cell of a run.
 func (s *side) add(r *run, c *cell) {
@@ -142,7 +145,7 @@ func isDate(text string) bool {
 
 // basket returns the sums that the other side has too, by question, and counts the answers that it leaves out.
 func (s *side) basket(other *side) (map[string][]*sideSum, Side) {
-	var of Side
+	of := Side{Answers: s.answers}
 	chosen := make(map[string][]*sideSum) // by question
 	for key, versions := range s.found {
 		for by, sum := range versions {
@@ -163,7 +166,7 @@ func (s *side) basket(other *side) (map[string][]*sideSum, Side) {
 	return chosen, of
 }
 
-// compare returns the comparison of two sides. The caller sets the Answers of each side.
+// compare returns the comparison of two sides.
 func compare(current, baseline *side) *Comparison {
 	c := &Comparison{}
 	var now, before map[string][]*sideSum

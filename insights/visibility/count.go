@@ -111,7 +111,7 @@ func (c *Counter) Count(ctx context.Context, tx store.Tx, b *pgx.Batch, jobs []J
 		if err != nil {
 			return err
 		}
-		rows = append(rows, newChunks(k.account, r, active.version.Revision, c.count(active, r, ofRun), active.isOwn, false, false)...)
+		rows = append(rows, newChunks(r, active.version.Revision, c.count(active, r, ofRun), active.isOwn, false, false)...)
 	}
 	batchChunks(b, rows)
 	return nil
@@ -197,8 +197,7 @@ func (c *Counter) run(ctx context.Context, db store.Querier, account, id store.I
 	if known != nil {
 		return known, nil
 	}
-	r := &countedRun{account: account, id: id}
-	err := db.QueryRow(ctx, selectCountedRun, account, id).Scan(&r.repetitions, &r.total, &r.final, &r.questions)
+	r, err := readRun(ctx, db, account, id, "")
 	if err != nil {
 		return nil, err
 	}
@@ -214,14 +213,10 @@ func (c *Counter) run(ctx context.Context, db store.Querier, account, id store.I
 	return r, nil
 }
 
-const selectCountedRun = `
-SELECT repetitions, total_jobs, finished_at IS NOT NULL, question_ids FROM measurement_runs WHERE account_id = $1 AND id = $2`
-
 // lockCountedRun returns what counting needs of a run, and keeps the run from being deleted until the end of the
 // transaction. It returns nil if the run does not exist or is being deleted.
 func (c *Counter) lockCountedRun(ctx context.Context, tx pgx.Tx, account, id store.ID) (*countedRun, error) {
-	r := &countedRun{account: account, id: id}
-	err := tx.QueryRow(ctx, selectCountedRun+" FOR KEY SHARE SKIP LOCKED", account, id).Scan(&r.repetitions, &r.total, &r.final, &r.questions)
+	r, err := readRun(ctx, tx, account, id, " FOR KEY SHARE SKIP LOCKED")
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
@@ -231,10 +226,18 @@ func (c *Counter) lockCountedRun(ctx context.Context, tx pgx.Tx, account, id sto
 	return r, c.readTexts(ctx, tx, r)
 }
 
+// readRun reads what counting needs of a run, but the texts, by a statement that ends with lock. It returns
+// pgx.ErrNoRows if there is no such run.
+func readRun(ctx context.Context, db store.Querier, account, id store.ID, lock string) (*countedRun, error) {
+	r := &countedRun{account: account, id: id}
+	return r, db.QueryRow(ctx, `
+SELECT repetitions, total_jobs, finished_at IS NOT NULL, question_ids FROM measurement_runs WHERE account_id = $1 AND id = $2`+lock,
+		account, id).Scan(&r.repetitions, &r.total, &r.final, &r.questions)
+}
+
 // readTexts reads the questions of a run. Their texts never change.
-func (c *Counter) readTexts(ctx context.Context, db store.Querier, r *countedRun) error {
-	texts, err := c.cfg.Questions(ctx, db, r.account, r.questions)
-	r.texts = texts
+func (c *Counter) readTexts(ctx context.Context, db store.Querier, r *countedRun) (err error) {
+	r.texts, err = c.cfg.Questions(ctx, db, r.account, r.questions)
 	return err
 }
 

@@ -3,6 +3,7 @@ package visibility
 import (
 	"encoding/binary"
 	"errors"
+	"strings"
 )
 
 // The three columns of a chunk are sequences of unsigned varints (encoding/binary). A text is its length in bytes and
@@ -174,10 +175,8 @@ func hostOfKey(key string) string {
 	for i := range len(key) {
 		switch key[i] {
 		case '[':
-			for j := i + 1; j < len(key); j++ {
-				if key[j] == ']' {
-					return key[i+1 : j]
-				}
+			if host, _, closed := strings.Cut(key[i+1:], "]"); closed {
+				return host
 			}
 		case ':', '/', '?', '#':
 			return key[:i]

@@ -90,7 +90,7 @@ func (c *Counter) mergeRun(ctx context.Context, account, id store.ID) (replaced 
 		}
 		replaced = int64(b.Len())
 		for k, all := range facts {
-			batchChunks(&b, newChunks(account, r, k.revision, all, isOwn, k.deleted, r.final))
+			batchChunks(&b, newChunks(r, k.revision, all, isOwn, k.deleted, r.final))
 		}
 		return tx.SendBatch(ctx, &b).Close()
 	})

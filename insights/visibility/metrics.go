@@ -141,10 +141,7 @@ func (g *grouping) rows() ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	hasCompetitor := false
-	for _, b := range g.brands {
-		hasCompetitor = hasCompetitor || b.Kind == brands.Competitor
-	}
+	hasCompetitor := slices.ContainsFunc(g.brands, func(b brands.Brand) bool { return b.Kind == brands.Competitor })
 	shown := g.rowBrands()
 	if len(groups)*len(shown) > MaxRows {
 		return nil, ErrTooManyRows

@@ -120,16 +120,14 @@ func (p *previewer) previewRuns(ctx context.Context, tx pgx.Tx) error {
 
 // previewRun matches answers of a run.
 func (p *previewer) previewRun(ctx context.Context, tx pgx.Tx, id store.ID) error {
-	r := &countedRun{account: p.account, id: id}
-	err := tx.QueryRow(ctx, selectCountedRun, p.account, id).Scan(&r.repetitions, &r.total, &r.final, &r.questions)
+	r, err := readRun(ctx, tx, p.account, id, "")
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ErrRunNotFound
 	}
 	if err != nil {
 		return err
 	}
-	texts, err := p.cfg.Questions(ctx, tx, p.account, r.questions)
-	if err != nil {
+	if err := p.readTexts(ctx, tx, r); err != nil {
 		return err
 	}
 	for after := int32(0); after < r.total && !p.full(); after += previewJobs {
@@ -140,7 +138,7 @@ func (p *previewer) previewRun(ctx context.Context, tx pgx.Tx, id store.ID) erro
 		for step := range slices.Chunk(ordinals, previewStep) {
 			err := p.cfg.Answers(ctx, tx, p.account, id, step, func(jobs []Job) error {
 				for i := range jobs {
-					question := texts[int(jobs[i].Ordinal-1)/int(r.repetitions)%len(texts)]
+					question := r.texts[int(jobs[i].Ordinal-1)/int(r.repetitions)%len(r.texts)]
 					if err := p.match(ctx, &jobs[i], question); err != nil {
 						return err
 					}
@@ -163,20 +161,7 @@ func (p *previewer) stored(ctx context.Context, tx pgx.Tx, run store.ID, after, 
 		return nil, err
 	}
 	left := make(map[int32]bool)
-	rows, err := tx.Query(ctx, selectFactsBetween, p.account, run, after, last)
-	if err != nil {
-		return nil, err
-	}
-	var column []byte
-	_, err = pgx.ForEachRow(rows, []any{&column}, func() error {
-		facts, err := decodeFacts(column)
-		for i := range facts {
-			if facts[i].Status != OK {
-				left[facts[i].Ordinal] = true
-			}
-		}
-		return err
-	})
+	err = eachFact(ctx, tx, func(f *Fact) { left[f.Ordinal] = f.Status != OK }, selectFactsBetween, p.account, run, after, last)
 	for _, job := range ended {
 		if job.Stored && !left[job.Ordinal] {
 			ordinals = append(ordinals, job.Ordinal)
@@ -184,9 +169,6 @@ func (p *previewer) stored(ctx context.Context, tx pgx.Tx, run store.ID, after, 
 	}
 	return ordinals, err
 }
-
-const selectFactsBetween = `
-SELECT facts FROM visibility_facts WHERE account_id = $1 AND run_id = $2 AND first_ordinal <= $4 AND last_ordinal > $3`
 
 // match matches one answer, unless a bound is reached.
 func (p *previewer) match(ctx context.Context, j *Job, question string) error {

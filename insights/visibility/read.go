@@ -14,29 +14,31 @@ import (
 // ReadComparison compares two sides of an account. The queries differ only in what selects runs: Run, From and To.
 func ReadComparison(ctx context.Context, db store.Querier, account store.ID, current, baseline *Query) (c *Comparison, err error) {
 	err = store.Snapshot(ctx, db, func(tx pgx.Tx) error {
-		now, nowAnswers, s, err := readSide(ctx, tx, account, current)
+		now, s, err := readSide(ctx, tx, account, current)
 		if err != nil {
 			return err
 		}
-		before, beforeAnswers, _, err := readSide(ctx, tx, account, baseline)
+		before, _, err := readSide(ctx, tx, account, baseline)
 		if err != nil {
 			return err
 		}
 		c = compare(now, before)
 		c.Revision, c.AsOf = s.revision, s.asOf
-		c.Current.Answers, c.Baseline.Answers = *nowAnswers, *beforeAnswers
 		return nil
 	})
 	return c, err
 }
 
-func readSide(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*side, *Answers, *selection, error) {
+func readSide(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*side, *selection, error) {
 	s, err := newSelection(ctx, tx, account, &q.Filter, false)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	found, all := newSide(newGrouping(q, s.brands, s.questions)), newCensus(s)
-	chosen := s.chosenCells()
+	chosen := make(map[*run][]bool, len(s.runs)) // cells
+	for _, r := range s.runs {
+		chosen[r] = s.chosen(r)
+	}
 	err = s.eachChunk(ctx, "f.cells, NULL::bytea, NULL::bytea", func(c *chunk) error {
 		at, stale := chosen[c.run], s.isStale(c)
 		return eachCell(c.cells, func(cell *cell) {
@@ -50,18 +52,11 @@ func readSide(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*side
 		})
 	})
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	return found, &all.answers, s, all.finish(ctx)
-}
-
-// chosenCells returns which cells the filter selects, by run.
-func (s *selection) chosenCells() map[*run][]bool {
-	all := make(map[*run][]bool, len(s.runs))
-	for _, r := range s.runs {
-		all[r] = s.chosen(r)
-	}
-	return all
+	err = all.finish(ctx)
+	found.answers = all.answers
+	return found, s, err
 }
 
 // ReadSources returns the sources that answers of an account cite.
@@ -130,22 +125,12 @@ func ReadFacts(ctx context.Context, db store.Querier, account, run store.ID, fir
 			return err
 		}
 		index := newBrandIndex(active)
-		rows, err := tx.Query(ctx, selectFacts, account, run, first, last, revision)
-		if err != nil {
-			return err
-		}
-		var column []byte
-		_, err = pgx.ForEachRow(rows, []any{&column}, func() error {
-			found, err := decodeFacts(column)
-			for _, f := range found {
-				if f.Status == OK && f.Ordinal >= first && f.Ordinal <= last {
-					f.Brands = slices.DeleteFunc(f.Brands, func(b BrandFact) bool { return index.of(b.Brand) < 0 })
-					facts[f.Ordinal] = f
-				}
+		return eachFact(ctx, tx, func(f *Fact) {
+			if f.Status == OK && f.Ordinal >= first && f.Ordinal <= last {
+				f.Brands = slices.DeleteFunc(f.Brands, func(b BrandFact) bool { return index.of(b.Brand) < 0 })
+				facts[f.Ordinal] = *f
 			}
-			return err
-		})
-		return err
+		}, selectFacts, account, run, first, last, revision)
 	})
 	return facts, active, err
 }
@@ -155,6 +140,27 @@ const selectFacts = `
 SELECT facts FROM visibility_facts
 WHERE account_id = $1 AND run_id = $2 AND first_ordinal <= $4 AND last_ordinal >= $3 AND (revision >= $5 OR deleted)
 ORDER BY account_id, run_id, first_ordinal`
+
+// eachFact calls f with the facts that a statement selects, in the column facts.
+func eachFact(ctx context.Context, tx pgx.Tx, f func(*Fact), sql string, args ...any) error {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	var column []byte
+	_, err = pgx.ForEachRow(rows, []any{&column}, func() error {
+		facts, err := decodeFacts(column)
+		for i := range facts {
+			f(&facts[i])
+		}
+		return err
+	})
+	return err
+}
+
+// selectFactsBetween returns the facts of chunks with jobs after ordinal $3 and up to $4.
+const selectFactsBetween = `
+SELECT facts FROM visibility_facts WHERE account_id = $1 AND run_id = $2 AND first_ordinal <= $4 AND last_ordinal > $3`
 
 // A Choice selects ok answers by what they show of one brand.
 type Choice struct {

@@ -123,9 +123,9 @@ func (c *Counter) recountStep(ctx context.Context, account store.ID) (answers in
 		}
 		answers = n
 		batch := &stale.delete
-		batchChunks(batch, newChunks(account, r, b.version.Revision, facts, b.isOwn, false, true))
+		batchChunks(batch, newChunks(r, b.version.Revision, facts, b.isOwn, false, true))
 		for revision, of := range deleted {
-			batchChunks(batch, newChunks(account, r, revision, of, b.isOwn, true, true))
+			batchChunks(batch, newChunks(r, revision, of, b.isOwn, true, true))
 		}
 		return tx.SendBatch(ctx, batch).Close()
 	})
@@ -261,7 +261,7 @@ func (c *Counter) backlogStep(ctx context.Context, tx pgx.Tx, account store.ID, 
 		return 0, false, err
 	}
 	var batch pgx.Batch
-	batchChunks(&batch, newChunks(account, r, b.version.Revision, facts, b.isOwn, false, true))
+	batchChunks(&batch, newChunks(r, b.version.Revision, facts, b.isOwn, false, true))
 	if last >= r.total {
 		batch.Queue(`DELETE FROM visibility_backlog WHERE account_id = $1 AND run_id = $2`, account, id)
 	} else {
@@ -284,20 +284,7 @@ ORDER BY l.run_id DESC LIMIT 1 FOR UPDATE OF l SKIP LOCKED`
 // countedOrdinals returns which jobs of a run have facts, of those after an ordinal and up to another.
 func countedOrdinals(ctx context.Context, tx pgx.Tx, account, run store.ID, after, last int32) (map[int32]bool, error) {
 	counted := make(map[int32]bool)
-	rows, err := tx.Query(ctx, `
-SELECT facts FROM visibility_facts WHERE account_id = $1 AND run_id = $2 AND first_ordinal <= $4 AND last_ordinal > $3`, account, run, after, last)
-	if err != nil {
-		return nil, err
-	}
-	var column []byte
-	_, err = pgx.ForEachRow(rows, []any{&column}, func() error {
-		facts, err := decodeFacts(column)
-		for i := range facts {
-			counted[facts[i].Ordinal] = true
-		}
-		return err
-	})
-	return counted, err
+	return counted, eachFact(ctx, tx, func(f *Fact) { counted[f.Ordinal] = true }, selectFactsBetween, account, run, after, last)
 }
 
 // FindUncounted adds to the backlog the runs with jobs that were settled without facts by an earlier version of the

@@ -2,6 +2,7 @@ package visibility
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -18,16 +19,15 @@ type RunComparisons struct {
 // CompareRuns compares a run with several others together, over all models and for each of the models alone, in the
 // snapshot of the transaction.
 func CompareRuns(ctx context.Context, tx pgx.Tx, account, run store.ID, baseline []store.ID, models []string) (*RunComparisons, error) {
-	now, nowAnswers, _, err := readSide(ctx, tx, account, &Query{Filter: Filter{Run: &run}})
+	now, _, err := readSide(ctx, tx, account, &Query{Filter: Filter{Run: &run}})
 	if err != nil {
 		return nil, err
 	}
-	before, beforeAnswers, _, err := readSide(ctx, tx, account, &Query{Filter: Filter{Runs: baseline}})
+	before, _, err := readSide(ctx, tx, account, &Query{Filter: Filter{Runs: baseline}})
 	if err != nil {
 		return nil, err
 	}
 	c := &RunComparisons{All: compare(now, before)}
-	c.All.Current.Answers, c.All.Baseline.Answers = *nowAnswers, *beforeAnswers
 	for _, m := range models {
 		c.ByModel = append(c.ByModel, compare(now.ofModel(m), before.ofModel(m)))
 	}
@@ -149,16 +149,8 @@ func (q *QuestionGap) add(c *cell, active []brands.Brand, index brandIndex, mode
 // sortModels puts models into the run's order and removes duplicates.
 func (q *QuestionGap) sortModels(r *run) {
 	for i := range q.Competitors {
-		has := make(map[string]bool)
-		for _, m := range q.Competitors[i].Models {
-			has[m] = true
-		}
-		q.Competitors[i].Models = nil
-		for _, m := range r.models {
-			if has[m] {
-				q.Competitors[i].Models = append(q.Competitors[i].Models, m)
-			}
-		}
+		c := &q.Competitors[i]
+		c.Models = slices.DeleteFunc(slices.Clone(r.models), func(m string) bool { return !slices.Contains(c.Models, m) })
 	}
 }
 

@@ -86,8 +86,7 @@ func (c *Counter) verifyRun(ctx context.Context, tx pgx.Tx, k runKey, of *brands
 	say := func(format string, args ...any) {
 		report(fmt.Sprintf("account %s run %s: ", k.account.UUID(), k.run.UUID()) + fmt.Sprintf(format, args...))
 	}
-	r := &countedRun{id: k.run}
-	err := tx.QueryRow(ctx, selectCountedRun, k.account, k.run).Scan(&r.repetitions, &r.total, &r.final, &r.questions)
+	r, err := readRun(ctx, tx, k.account, k.run, "")
 	if err != nil {
 		return nil // another invariant reports facts without a run
 	}

@@ -31,12 +31,12 @@ type chunkRow struct {
 }
 
 // newChunks sorts facts of a run and returns their chunks. If whole is true, even small chunks are not merged later.
-func newChunks(account store.ID, r *countedRun, revision int64, facts []Fact, isOwn func(int32) bool, deleted, whole bool) (rows []chunkRow) {
+func newChunks(r *countedRun, revision int64, facts []Fact, isOwn func(int32) bool, deleted, whole bool) (rows []chunkRow) {
 	slices.SortFunc(facts, func(a, b Fact) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
 	for part := range slices.Chunk(facts, maxChunk) {
 		sources, cells := sumSources(part, r.repetitions, isOwn)
 		rows = append(rows, chunkRow{
-			account: account, run: r.id, first: part[0].Ordinal, last: part[len(part)-1].Ordinal, jobs: int32(len(part)), revision: revision,
+			account: r.account, run: r.id, first: part[0].Ordinal, last: part[len(part)-1].Ordinal, jobs: int32(len(part)), revision: revision,
 			deleted: deleted, small: !whole && len(part) < smallChunk && int32(len(part)) < r.total,
 			cells: encodeCells(sumCells(part, r.repetitions)), sources: encodeSources(sources, cells), facts: encodeFacts(part),
 		})
@@ -79,7 +79,7 @@ func DeleteAnswers(ctx context.Context, tx store.Tx, account, run store.ID, ordi
 	for _, ordinal := range ordinals {
 		gone[ordinal] = true
 	}
-	r := &countedRun{id: run}
+	r := &countedRun{account: account, id: run}
 	rows, err := tx.Query(ctx, lockKept, account, run, slices.Min(ordinals), slices.Max(ordinals))
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func DeleteAnswers(ctx context.Context, tx store.Tx, account, run store.ID, ordi
 			continue
 		}
 		b.Queue(deleteChunk, account, run, k.first, k.last)
-		batchChunks(&b, slices.Concat(newChunks(account, r, k.revision, deleted, isOwn, true, true), newChunks(account, r, k.revision, rest, isOwn, false, true)))
+		batchChunks(&b, slices.Concat(newChunks(r, k.revision, deleted, isOwn, true, true), newChunks(r, k.revision, rest, isOwn, false, true)))
 	}
 	if b.Len() == 0 {
 		return nil
