@@ -1,6 +1,9 @@
 package delivery
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // nat64 is the well-known prefix of translated addresses [RFC 6052]: the last 32 bits are the IPv4 address that is
 // reached. A network with IPv6 only reaches public IPv4 addresses through it.
@@ -79,10 +82,5 @@ func embedded(address netip.Addr) netip.Addr {
 }
 
 func anyContains(blocks []netip.Prefix, address netip.Addr) bool {
-	for _, block := range blocks {
-		if block.Contains(address) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(blocks, func(block netip.Prefix) bool { return block.Contains(address) })
 }

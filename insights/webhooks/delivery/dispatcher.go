@@ -71,9 +71,6 @@ type Dispatcher struct {
 
 // New returns a dispatcher that does not run yet.
 func New(cfg Config) *Dispatcher {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
 	cfg.Log = cfg.Log.With("component", "webhooks")
 	dialer := &restrictedDialer{allowPrivate: cfg.AllowPrivate, deny: cfg.Deny, resolver: net.DefaultResolver, timeout: attemptTimeout}
 	return &Dispatcher{

@@ -204,12 +204,7 @@ func (d *Dispatcher) dropAll(ids []store.ID) {
 // allRead reports whether nothing was due when the pending deliveries of each endpoint were last read. Those of a
 // disabled endpoint are not read: the next update of the account removes it.
 func (a *account) allRead() bool {
-	for _, e := range a.endpoints {
-		if e.fetch.state != noneDue {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a.endpoints, func(e *endpoint) bool { return e.fetch.state != noneDue })
 }
 
 // wakeAt returns when the first delivery of the account is due, if allRead.

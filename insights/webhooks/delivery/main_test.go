@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -54,7 +55,7 @@ func newFixture(t testing.TB) *fixture {
 // dispatcher returns a Dispatcher that does not depend on the speed of the machine: nothing that a test needs ends in
 // the meantime.
 func (f *fixture) dispatcher() *Dispatcher {
-	d := New(Config{Pool: f.Pool, Master: f.master, AllowPrivate: true, InFlight: 1024})
+	d := New(Config{Pool: f.Pool, Master: f.master, AllowPrivate: true, InFlight: 1024, Log: slog.New(slog.DiscardHandler)})
 	d.leaseTime, d.finalCommit, d.turns.limits.readyAge = time.Hour, waitTimeout, time.Hour
 	dialer := &restrictedDialer{allowPrivate: true, resolver: net.DefaultResolver, timeout: waitTimeout}
 	d.sender = newSender(dialer, 1024)
