@@ -9,13 +9,10 @@ import (
 
 	"aiv/auth"
 	"aiv/insights/events"
-	"aiv/insights/visibility"
 	"aiv/runs"
 	"aiv/runs/schedules"
 	"aiv/store"
 )
-
-const defaultMinChange visibility.Decimal = 1000
 
 // outline returns occurrences in short, latest first: status or code, and the number of due times if there are several.
 func outline(occurrences []schedules.Occurrence) string {

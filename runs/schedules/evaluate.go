@@ -3,7 +3,6 @@ package schedules
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -40,9 +39,12 @@ func (s *Scheduler) Evaluate(ctx context.Context) error {
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	work := make(chan []waiting, len(found))
-	slices.SortStableFunc(found, func(a, b waiting) int { return a.Account.Compare(b.Account) })
-	for of := range groups(found) {
+	byAccount := make(map[store.ID][]waiting)
+	for _, w := range found {
+		byAccount[w.Account] = append(byAccount[w.Account], w)
+	}
+	work := make(chan []waiting, len(byAccount))
+	for _, of := range byAccount {
 		work <- of
 	}
 	close(work)
@@ -56,22 +58,6 @@ func (s *Scheduler) Evaluate(ctx context.Context) error {
 	}
 	workers.Wait()
 	return ctx.Err()
-}
-
-// groups yields the occurrences of each account.
-func groups(sorted []waiting) func(func([]waiting) bool) {
-	return func(yield func([]waiting) bool) {
-		for len(sorted) > 0 {
-			n := slices.IndexFunc(sorted, func(w waiting) bool { return w.Account != sorted[0].Account })
-			if n < 0 {
-				n = len(sorted)
-			}
-			if !yield(sorted[:n]) {
-				return
-			}
-			sorted = sorted[n:]
-		}
-	}
 }
 
 // evaluateAll evaluates runs of an account. After a failure the account is tried again later.

@@ -174,7 +174,7 @@ func (s *site) count(t *testing.T, sql string, args ...any) (n int) {
 // are at least half an hour from now.
 func change(name, cadence string) schedules.Change {
 	return schedules.Change{
-		Name: &name, Cadence: &cadence, At: new((time.Now().Minute() + 30) % 60), Zone: new("UTC"), MinChange: new(defaultMinChange),
+		Name: &name, Cadence: &cadence, At: new((time.Now().Minute() + 30) % 60), Zone: new("UTC"), MinChange: new(schedules.DefaultMinChange),
 		Run: &schedules.RunTerms{ModelIDs: []string{"m-1", "m-2"}, QuestionIDs: []string{"q-1"}, Repetitions: 3, MeasurementType: "grounded",
 			Locale: "it-IT", Country: "IT", Language: "it"},
 	}

@@ -3,8 +3,6 @@ package schedules
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
-
 	"aiv/store"
 )
 
@@ -16,14 +14,11 @@ func (s *Scheduler) purge(ctx context.Context) error {
 		return err
 	}
 	for n := int64(purgeStep); n == purgeStep; {
-		err := pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
-			tag, err := tx.Exec(ctx, purgeOccurrences, before, purgeStep)
-			n = tag.RowsAffected()
-			return err
-		})
+		tag, err := s.cfg.Pool.Exec(ctx, purgeOccurrences, before, purgeStep)
 		if err != nil {
 			return err
 		}
+		n = tag.RowsAffected()
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -82,16 +83,18 @@ func (s *Scheduler) CarryOut(ctx context.Context) error {
 		}
 		close(work)
 		var workers sync.WaitGroup
-		var carried progress
+		var carried atomic.Bool
 		for range min(CarryOutWorkers, len(round)) {
 			workers.Go(func() {
 				for k := range work {
-					carried.add(s.attempt(ctx, k))
+					if s.attempt(ctx, k) {
+						carried.Store(true)
+					}
 				}
 			})
 		}
 		workers.Wait()
-		if !carried.any() || ctx.Err() != nil {
+		if !carried.Load() || ctx.Err() != nil {
 			return ctx.Err() // other processes do it, or it is tried again later
 		}
 	}
@@ -122,17 +125,3 @@ func (s *Scheduler) attempt(ctx context.Context, k key) bool {
 	}
 	return false
 }
-
-// progress notes whether something was done.
-type progress struct {
-	mu   sync.Mutex
-	some bool
-}
-
-func (p *progress) add(done bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.some = p.some || done
-}
-
-func (p *progress) any() bool { return p.some }
