@@ -12,7 +12,6 @@ import (
 // A group collects the ok answers of one combination of group values.
 type group struct {
 	key       groupKey
-	ok, known int64
 	pages     int64
 	questions map[int32]int32 // indices of answers by the number of the question
 	answers   []questionSum
@@ -201,8 +200,6 @@ func (g *grouping) rowBrands() []brands.Brand {
 // add adds the ok answers of a cell.
 func (g *grouping) add(t target, c *cell) {
 	group := t.group
-	group.ok += int64(c.ok)
-	group.known += int64(c.known)
 	group.pages += int64(c.pages)
 	group.answers[t.question].ok += c.ok
 	group.answers[t.question].known += c.known

@@ -129,7 +129,8 @@ func (c *testCase) run(t *testing.T) {
 	case "answer":
 		m := c.matcher()
 		text := c.build(1)
-		r := m.Match(c.answer(m, text))
+		a := c.answer(m, text)
+		r := m.Match(a)
 		checkOffsets(t, text, r)
 		var want map[string]map[string]any
 		c.decode(t, &want)
@@ -137,7 +138,8 @@ func (c *testCase) run(t *testing.T) {
 			i := slices.IndexFunc(c.Brands, func(b caseBrand) bool { return b.ID == id })
 			compareMembers(t, id, membersOf(text, r, i), members)
 		}
-		compareMembers(t, "answer", map[string]any{"empty": r.Empty, "branded": r.Branded, "pages": len(r.Pages)}, c.Answer)
+		branded := a.Question != nil && a.Question.Branded()
+		compareMembers(t, "answer", map[string]any{"empty": r.Empty, "branded": branded, "pages": len(r.Pages)}, c.Answer)
 	case "page":
 		a, okA := pageKey(c.A)
 		b, okB := pageKey(c.B)

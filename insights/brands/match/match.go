@@ -147,9 +147,6 @@ func (m *Matcher) Match(a Answer) Result {
 	clear(s.counts)
 	s.mentioned = s.mentioned[:0]
 	r := Result{Empty: m.readNaming(s, a.Text)}
-	if a.Question != nil {
-		r.Branded = a.Question.branded
-	}
 	m.eachUnit(s, a.Question, func(_ *unit, taken []occurrence) bool {
 		s.count(taken)
 		return true

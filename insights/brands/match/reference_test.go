@@ -43,7 +43,7 @@ func TestSearchEqualsAnObviousOne(t *testing.T) {
 			}
 			return true
 		})
-		want := reference(m, s, referenceSequences(m, question))
+		want := reference(m, s, referenceSequences(question))
 		occurrences += len(want)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("seed %d: brands %+v\ntext %q\nquestion %q\n(-want +got)\n%s", seed, brands, text, question, diff)
@@ -359,7 +359,7 @@ func expandChoices(p string) []string {
 	return all
 }
 
-func referenceSequences(m *Matcher, question string) map[string]bool {
+func referenceSequences(question string) map[string]bool {
 	s := newScratch(&asciiNormal)
 	s.read(question)
 	sequences := make(map[string]bool)

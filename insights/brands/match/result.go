@@ -2,10 +2,9 @@ package match
 
 // A Result is what an answer mentions and cites (M13).
 type Result struct {
-	Empty   bool // the answer has no visible prose
-	Branded bool // the question mentions an own brand
-	Brands  []BrandResult
-	Pages   []Page
+	Empty  bool // the answer has no visible prose
+	Brands []BrandResult
+	Pages  []Page
 }
 
 // A BrandResult is what an answer shows of a brand. Results have only brands that occur, flagged or not, or are
