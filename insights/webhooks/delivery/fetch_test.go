@@ -206,7 +206,7 @@ func TestBytesOfRound(t *testing.T) {
 	f.d.stopping = true // no attempt starts
 	for range 2 {
 		f.poll()
-		if n := f.d.Stats().Bytes; n < 1000 || n > 1200 { // with the last event
+		if n := f.d.turns.bytes; n < 1000 || n > 1200 { // with the last event
 			t.Errorf("%d bytes in memory, the limit is 1000", n)
 		}
 	}

@@ -12,11 +12,7 @@ import (
 type Stats struct {
 	Attempts    map[string]uint64 // by outcome: "delivered" or an Error constant of package webhooks; none is left out
 	AttemptTime time.Duration     // of all attempts
-
-	// At present.
-	Accounts int // that the process owns
-	InFlight int // requests
-	Bytes    int // of event data in memory
+	InFlight    int               // requests at present
 }
 
 func newStats() Stats {
@@ -34,7 +30,6 @@ func (d *Dispatcher) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.stats
-	s.Attempts = maps.Clone(s.Attempts)
-	s.Accounts, s.InFlight, s.Bytes = len(d.accounts), d.turns.inFlight, d.turns.bytes
+	s.Attempts, s.InFlight = maps.Clone(s.Attempts), d.turns.inFlight
 	return s
 }
