@@ -46,6 +46,20 @@ func Step(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 	}
 }
 
+// ExecInSteps executes a statement that changes as many rows as its last argument, step, until it changes fewer. Each
+// execution is a transaction. ExecInSteps returns how many rows were changed.
+func ExecInSteps(ctx context.Context, pool *pgxpool.Pool, step int64, sql string, args ...any) (total int64, err error) {
+	args = append(args, step)
+	for n := step; n == step; total += n {
+		tag, err := pool.Exec(ctx, sql, args...)
+		if err != nil {
+			return total, err
+		}
+		n = tag.RowsAffected()
+	}
+	return total, nil
+}
+
 // A step deletes at most one large run, for which the statement timeout of requests may be too short.
 const stepSettings = `SELECT set_config('lock_timeout', '2s', true), set_config('statement_timeout', '10min', true)`
 

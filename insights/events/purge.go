@@ -18,12 +18,5 @@ func Purge(ctx context.Context, pool *pgxpool.Pool) (total int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for n := int64(PurgeStep); n == PurgeStep; total += n {
-		tag, err := pool.Exec(ctx, deleteEvents, store.OnCitus(citusDeleteEvents), before, PurgeStep)
-		if err != nil {
-			return total, err
-		}
-		n = tag.RowsAffected()
-	}
-	return total, nil
+	return store.ExecInSteps(ctx, pool, PurgeStep, deleteEvents, store.OnCitus(citusDeleteEvents), before)
 }

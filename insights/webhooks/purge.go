@@ -39,24 +39,13 @@ func purgeEndpoints(ctx context.Context, pool *pgxpool.Pool) error {
 		return err
 	}
 	for _, e := range endpoints {
-		if err := purgeEndpoint(ctx, pool, e); err != nil {
+		_, err := store.ExecInSteps(ctx, pool, purgeStep, deleteDeliveries, e.Account, e.ID)
+		if err == nil && e.Old {
+			_, err = pool.Exec(ctx, removeEndpoint, e.Account, e.ID)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func purgeEndpoint(ctx context.Context, pool *pgxpool.Pool, e deletedEndpoint) error {
-	for n := int64(purgeStep); n == purgeStep; {
-		tag, err := pool.Exec(ctx, deleteDeliveries, e.Account, e.ID, purgeStep)
-		if err != nil {
-			return err
-		}
-		n = tag.RowsAffected()
-	}
-	if !e.Old {
-		return nil
-	}
-	_, err := pool.Exec(ctx, removeEndpoint, e.Account, e.ID)
-	return err
 }

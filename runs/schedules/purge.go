@@ -10,17 +10,10 @@ import (
 // latest one with a run, and those whose run is not evaluated.
 func (s *Scheduler) purge(ctx context.Context) error {
 	before, err := store.PurgeBefore(ctx, s.cfg.Pool, occurrencesKept)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = store.ExecInSteps(ctx, s.cfg.Pool, purgeStep, purgeOccurrences, before)
 	}
-	for n := int64(purgeStep); n == purgeStep; {
-		tag, err := s.cfg.Pool.Exec(ctx, purgeOccurrences, before, purgeStep)
-		if err != nil {
-			return err
-		}
-		n = tag.RowsAffected()
-	}
-	return nil
+	return err
 }
 
 // purgeStep is how many rows one transaction deletes.
