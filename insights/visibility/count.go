@@ -49,7 +49,8 @@ type Counter struct {
 	runCache   map[runKey]*countedRun
 }
 
-type runKey struct{ account, run store.ID }
+// A runKey identifies a run.
+type runKey struct{ Account, Run store.ID }
 
 // maxCached bounds the entries of each cache of a Counter. A cache that is full is cleared.
 const maxCached = 1000
@@ -103,11 +104,11 @@ func (c *Counter) Count(ctx context.Context, tx store.Tx, b *pgx.Batch, jobs []J
 	}
 	var rows []chunkRow
 	for k, ofRun := range byRun {
-		active, err := c.brandsAt(ctx, tx, k.account, versions[slices.Index(accounts, k.account)])
+		active, err := c.brandsAt(ctx, tx, k.Account, versions[slices.Index(accounts, k.Account)])
 		if err != nil {
 			return err
 		}
-		r, err := c.run(ctx, tx, k.account, k.run)
+		r, err := c.run(ctx, tx, k.Account, k.Run)
 		if err != nil {
 			return err
 		}
@@ -136,7 +137,7 @@ func (c *Counter) Prepare(jobs []Job) []*Prepared {
 	}
 	for k, indexes := range byRun {
 		c.mu.Lock()
-		b, r := c.brandCache[k.account], c.runCache[k]
+		b, r := c.brandCache[k.Account], c.runCache[k]
 		c.mu.Unlock()
 		if b == nil || r == nil {
 			continue

@@ -21,8 +21,7 @@ func (c *Counter) Merge(ctx context.Context) (replaced int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	type candidate struct{ Account, Run store.ID }
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[candidate])
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[runKey])
 	if err != nil {
 		return 0, err
 	}

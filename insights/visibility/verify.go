@@ -41,17 +41,17 @@ func (c *Counter) verifyFacts(ctx context.Context, tx pgx.Tx, report func(string
 		var of *brandsOfRuns // of the account whose runs are checked; read for each page, as Citus has no snapshot
 		rows, err := tx.Query(ctx, `
 SELECT DISTINCT account_id, run_id FROM visibility_facts WHERE (account_id, run_id) > ($1::uuid, $2::uuid) ORDER BY account_id, run_id LIMIT 500`,
-			last.account, last.run)
+			last.Account, last.Run)
 		if err != nil {
 			return err
 		}
-		found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k runKey, err error) { return k, row.Scan(&k.account, &k.run) })
+		found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[runKey])
 		if err != nil || len(found) == 0 {
 			return err
 		}
 		for _, last = range found {
-			if of == nil || of.account != last.account {
-				if of, err = readBrandsOfRuns(ctx, tx, last.account); err != nil {
+			if of == nil || of.account != last.Account {
+				if of, err = readBrandsOfRuns(ctx, tx, last.Account); err != nil {
 					return err
 				}
 			}
@@ -84,13 +84,13 @@ func readBrandsOfRuns(ctx context.Context, tx pgx.Tx, account store.ID) (of *bra
 
 func (c *Counter) verifyRun(ctx context.Context, tx pgx.Tx, k runKey, of *brandsOfRuns, report func(string)) error {
 	say := func(format string, args ...any) {
-		report(fmt.Sprintf("account %s run %s: ", k.account.UUID(), k.run.UUID()) + fmt.Sprintf(format, args...))
+		report(fmt.Sprintf("account %s run %s: ", k.Account.UUID(), k.Run.UUID()) + fmt.Sprintf(format, args...))
 	}
-	r, err := readRun(ctx, tx, k.account, k.run, "")
+	r, err := readRun(ctx, tx, k.Account, k.Run, "")
 	if err != nil {
 		return nil // another invariant reports facts without a run
 	}
-	ended, err := c.cfg.Ended(ctx, tx, k.account, k.run, 0, r.total)
+	ended, err := c.cfg.Ended(ctx, tx, k.Account, k.Run, 0, r.total)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *Counter) verifyRun(ctx context.Context, tx pgx.Tx, k runKey, of *brands
 	}
 	rows, err := tx.Query(ctx, `
 SELECT first_ordinal, last_ordinal, jobs, revision, deleted, cells, sources, facts FROM visibility_facts
-WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.account, k.run)
+WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.Account, k.Run)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.account, k.run)
 	if err != nil || len(deleted) == 0 {
 		return err
 	}
-	return c.cfg.Answers(ctx, tx, k.account, k.run, deleted, func(stored []Job) error {
+	return c.cfg.Answers(ctx, tx, k.Account, k.Run, deleted, func(stored []Job) error {
 		for i := range stored {
 			say("the facts of job %d are marked as those of a deleted answer, and the answer is stored", stored[i].Ordinal)
 		}
