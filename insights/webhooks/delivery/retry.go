@@ -5,15 +5,9 @@ import (
 	"time"
 )
 
-// schedule returns the delay after the nth failed attempt, from 1 on; false: there is no further attempt.
-func schedule(attempt int) (time.Duration, bool) {
-	delays := [...]time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
-		14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
-	if attempt > len(delays) {
-		return 0, false
-	}
-	return delays[attempt-1], true
-}
+// schedule has the delays after failed attempts, from the first on. There is no further attempt after the last.
+var schedule = [...]time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
+	14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
 
 // failingPeriod is how long attempts to an endpoint must have failed, without a success, for a failed attempt to
 // disable it.
@@ -23,10 +17,10 @@ const failingPeriod = 3 * 24 * time.Hour
 // so that deliveries that failed together are not retried together, or after the receiver's Retry-After, whichever is
 // later.
 func nextDelay(attempt int, r result) (time.Duration, bool) {
-	delay, again := schedule(attempt)
-	if !again {
+	if attempt > len(schedule) {
 		return 0, false
 	}
+	delay := schedule[attempt-1]
 	delay += time.Duration((rand.Float64()*0.4 - 0.2) * float64(delay))
 	return max(delay, r.retryAfter), true
 }
