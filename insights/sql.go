@@ -5,10 +5,11 @@ import (
 	"aiv/store/jsonl"
 )
 
-// selectRecommendations returns the columns of Recommendation.
-const selectRecommendations = `
-SELECT id, type, category, title, summary, priority, status, model_ids, question_ids, run_id, created_at, updated_at, schedule_id
-FROM recommendations`
+// recommendationColumns are the columns of Recommendation.
+const recommendationColumns = `id, type, category, title, summary, priority, status, model_ids, question_ids, run_id, created_at, updated_at,
+  schedule_id`
+
+const selectRecommendations = `SELECT ` + recommendationColumns + ` FROM recommendations`
 
 // selectAlerts returns the columns of Alert.
 const selectAlerts = `

@@ -18,9 +18,7 @@ INSERT INTO alerts (account_id, id, type, severity, status, title, message, metr
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 
 	selectDerived = `
-SELECT id, type, category, title, summary, priority, status, model_ids, question_ids, run_id, created_at, updated_at, schedule_id, fingerprint,
-  status_imported
-FROM recommendations WHERE account_id = $1 AND schedule_id = $2`
+SELECT ` + recommendationColumns + `, fingerprint, status_imported FROM recommendations WHERE account_id = $1 AND schedule_id = $2`
 
 	countOpenDerived = `
 SELECT count(*) FROM recommendations
