@@ -69,30 +69,26 @@ SELECT account_id, id FROM written`
 // Each of the queries below returns lines that cannot be imported.
 
 const unknownProviders = `
-SELECT i.line FROM incoming_models i WHERE NOT EXISTS (SELECT FROM providers p WHERE p.code = i.provider_code) ORDER BY i.line LIMIT 20`
+SELECT i.line FROM incoming_models i WHERE NOT EXISTS (SELECT FROM providers p WHERE p.code = i.provider_code)`
 
 const unknownAccounts = `
-SELECT i.line FROM incoming_own_questions i WHERE i.account_id IS NOT NULL AND NOT EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id)
-ORDER BY i.line LIMIT 20`
+SELECT i.line FROM incoming_own_questions i WHERE i.account_id IS NOT NULL AND NOT EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id)`
 
 const erasedAccounts = `
-SELECT i.line FROM incoming_own_questions i WHERE EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id AND a.erased_at IS NOT NULL)
-ORDER BY i.line LIMIT 20`
+SELECT i.line FROM incoming_own_questions i WHERE EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id AND a.erased_at IS NOT NULL)`
 
 // A question keeps its account, because runs of that account refer to it. No two accounts have a question with the same
 // id, so that a file names each question once.
 const movedQuestions = `
 SELECT i.line FROM incoming_own_questions i
 WHERE i.account_id IS NOT NULL AND EXISTS (SELECT FROM questions q WHERE q.id = i.id)
-  OR EXISTS (SELECT FROM own_questions o WHERE o.id = i.id AND o.account_id IS DISTINCT FROM i.account_id)
-ORDER BY i.line LIMIT 20`
+  OR EXISTS (SELECT FROM own_questions o WHERE o.id = i.id AND o.account_id IS DISTINCT FROM i.account_id)`
 
 // A question keeps what it asks, because the answers to it were given to that.
 const changedQuestions = `
 SELECT i.line FROM incoming_own_questions i
 WHERE EXISTS (SELECT FROM questions q WHERE q.id = i.id AND (q.text, q.language, q.country) <> (i.text, i.language, i.country))
-  OR EXISTS (SELECT FROM own_questions o WHERE o.id = i.id AND (o.text, o.language, o.country) <> (i.text, i.language, i.country))
-ORDER BY i.line LIMIT 20`
+  OR EXISTS (SELECT FROM own_questions o WHERE o.id = i.id AND (o.text, o.language, o.country) <> (i.text, i.language, i.country))`
 
 // existingOwn are the own questions with the ids of a file, and the file, for the two queries above on Citus. It has no
 // column that those do not use.

@@ -75,23 +75,22 @@ SELECT FROM written`
 func importChecks(table string) []jsonl.Check {
 	lines := `SELECT i.line FROM incoming_` + table + ` i WHERE `
 	incoming := `WITH incoming_` + table + ` AS MATERIALIZED (SELECT line, account_id, id, run_id FROM incoming_` + table + `)`
-	first := ` ORDER BY i.line LIMIT 20`
 	return []jsonl.Check{
 		{
-			Query:  lines + `NOT EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id)` + first,
+			Query:  lines + `NOT EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id)`,
 			Reason: "unknown account",
 		}, {
-			Query:  lines + `EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id AND a.erased_at IS NOT NULL)` + first,
+			Query:  lines + `EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id AND a.erased_at IS NOT NULL)`,
 			Reason: "the account is erased",
 		}, {
 			Query: lines + `i.run_id IS NOT NULL
-AND NOT EXISTS (SELECT FROM measurement_runs r WHERE r.account_id = i.account_id AND r.id = i.run_id)` + first,
+AND NOT EXISTS (SELECT FROM measurement_runs r WHERE r.account_id = i.account_id AND r.id = i.run_id)`,
 			Reason: "unknown run of this account",
 			CitusTables: incoming + `, measurement_runs AS MATERIALIZED (
   SELECT r.account_id, r.id FROM measurement_runs r JOIN incoming_` + table + ` i ON r.account_id = i.account_id AND r.id = i.run_id)`,
 		}, {
 			// Ids are unique across accounts, although the primary key includes the account.
-			Query:  lines + `EXISTS (SELECT FROM ` + table + ` t WHERE t.id = i.id AND t.account_id <> i.account_id)` + first,
+			Query:  lines + `EXISTS (SELECT FROM ` + table + ` t WHERE t.id = i.id AND t.account_id <> i.account_id)`,
 			Reason: "id belongs to another account",
 			CitusTables: incoming + `, ` + table + ` AS MATERIALIZED (
   SELECT t.account_id, t.id FROM ` + table + ` t JOIN incoming_` + table + ` i ON t.id = i.id)`,
@@ -106,8 +105,7 @@ SELECT i.line FROM incoming_alerts i WHERE i.status <> 'resolved' AND EXISTS (
   SELECT FROM alerts a
   JOIN alerts b ON b.account_id = a.account_id AND b.schedule_id = a.schedule_id AND b.fingerprint = a.fingerprint AND b.id <> a.id
   LEFT JOIN incoming_alerts j ON j.account_id = b.account_id AND j.id = b.id
-  WHERE a.account_id = i.account_id AND a.id = i.id AND COALESCE(j.status, b.status) <> 'resolved')
-ORDER BY i.line LIMIT 20`,
+  WHERE a.account_id = i.account_id AND a.id = i.id AND COALESCE(j.status, b.status) <> 'resolved')`,
 	Reason: "another alert of its schedule is open",
 	CitusTables: `WITH incoming_alerts AS MATERIALIZED (SELECT line, account_id, id, status FROM incoming_alerts),
 alerts AS MATERIALIZED (

@@ -25,7 +25,7 @@ type Table struct {
 
 // A Check finds rows that cannot be merged.
 type Check struct {
-	Query  string // selects line numbers from the temporary table
+	Query  string // SELECT i.line FROM … WHERE …, from the temporary table i
 	Reason string // error text for these lines
 
 	// CitusTables are common table expressions that Query needs in a database with Citus, where temporary tables cannot
@@ -60,7 +60,8 @@ func (t *Table) Merge(ctx context.Context, tx pgx.Tx, merge string) (int64, erro
 		return 0, nil
 	}
 	for _, c := range t.Checks {
-		lines, err := store.Collect(ctx, tx, pgx.RowTo[int], c.Query, store.OnCitus(c.CitusTables+c.Query))
+		query := c.Query + firstLines
+		lines, err := store.Collect(ctx, tx, pgx.RowTo[int], query, store.OnCitus(c.CitusTables+query))
 		if err != nil {
 			return 0, err
 		}
@@ -71,6 +72,9 @@ func (t *Table) Merge(ctx context.Context, tx pgx.Tx, merge string) (int64, erro
 	tag, err := tx.Exec(ctx, merge)
 	return tag.RowsAffected(), err
 }
+
+// firstLines bounds the lines that a Check reports.
+const firstLines = ` ORDER BY i.line LIMIT 20`
 
 // Copy copies the rows of tables to temporary tables of the transaction. It takes as long as the client takes to send
 // them, so a transaction that locks rows or tables calls it first.
