@@ -34,8 +34,8 @@ var Capability = schema.Capability{
 	},
 }
 
-// lockForRuns keeps imports out before rows of runs are locked: an import locks the tables first and then, by its foreign
-// keys, runs. The lock conflicts with lockTables.
+// lockForRuns keeps imports out before rows of runs are locked: an import locks the tables first and then, by its
+// foreign keys, runs. The lock conflicts with lockTables.
 func lockForRuns(ctx context.Context, tx pgx.Tx, _ store.ID, _ []store.ID) error {
 	_, err := tx.Exec(ctx, `LOCK TABLE recommendations, alerts IN ROW EXCLUSIVE MODE`)
 	return err

@@ -139,8 +139,8 @@ ORDER BY b.name COLLATE "C", b.id`
 func Compile(all []Brand) *match.Matcher {
 	compiled := make([]match.Brand, len(all))
 	for i, b := range all {
-		compiled[i] = match.Brand{ID: b.ID.Text("brand"), Own: b.Kind == Own, Name: b.Name, Aliases: b.Aliases, Domains: b.Domains, Exclude: b.Exclude,
-			MatchCase: b.MatchCase}
+		compiled[i] = match.Brand{ID: b.ID.Text("brand"), Own: b.Kind == Own, Name: b.Name, Aliases: b.Aliases, Domains: b.Domains,
+			Exclude: b.Exclude, MatchCase: b.MatchCase}
 	}
 	return match.Compile(compiled)
 }

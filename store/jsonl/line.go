@@ -31,8 +31,8 @@ var limits = strictjson.Limits{Depth: 16, Values: maxLine}
 
 // Read calls each for every line that is not blank, and returns an error that lists the invalid lines by number. A line
 // is invalid if it is not one object of strict JSON, has a member that each did not read, or if each recorded an error.
-// After 20 invalid lines Read stops, and the error reports that. progress, which may be nil, is called with the number of
-// lines read so far.
+// After 20 invalid lines Read stops, and the error reports that. progress, which may be nil, is called with the number
+// of lines read so far.
 func Read(r io.Reader, progress func(lines int), each func(*Line)) error {
 	scanner := bufio.NewScanner(r)
 	scanner.Buffer(make([]byte, 64<<10), maxLine)

@@ -20,8 +20,8 @@ func (a *address) pageHost() string {
 	return a.host
 }
 
-// key returns the key of the page (M15): equal keys are one page. It is the URL without its scheme and without what does
-// not distinguish pages.
+// key returns the key of the page (M15): equal keys are one page. It is the URL without its scheme and without what
+// does not distinguish pages.
 func (a *address) key() string {
 	var b strings.Builder
 	host := a.pageHost()
