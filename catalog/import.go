@@ -83,11 +83,7 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 // writeOwn writes the own questions of a file and their tags, and returns how many it has changed. It locks the
 // accounts, so that no request adds an equal question at the same time.
 func writeOwn(ctx context.Context, tx pgx.Tx) (int64, error) {
-	rows, err := tx.Query(ctx, incomingAccounts)
-	if err != nil {
-		return 0, err
-	}
-	accounts, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	accounts, err := store.Collect(ctx, tx, pgx.RowTo[store.ID], incomingAccounts)
 	if err != nil {
 		return 0, err
 	}
@@ -96,7 +92,8 @@ func writeOwn(ctx context.Context, tx pgx.Tx) (int64, error) {
 			return 0, err
 		}
 	}
-	if rows, err = tx.Query(ctx, upsertOwn); err != nil {
+	rows, err := tx.Query(ctx, upsertOwn)
+	if err != nil {
 		return 0, err
 	}
 	written := make(map[store.ID][]string) // ids by account

@@ -12,6 +12,7 @@ import (
 	"aiv/insights/brands"
 	"aiv/insights/events"
 	"aiv/insights/visibility"
+	"aiv/store"
 )
 
 const (
@@ -198,11 +199,7 @@ func (a *application) suggest(g *gap, row *derivedRow) {
 // readRecommendations returns the recommendations of the schedule by fingerprint, and how many derived ones of the
 // account are open.
 func (a *application) readRecommendations(ctx context.Context) (known map[string]*derivedRow, open int, err error) {
-	rows, err := a.tx.Query(ctx, selectDerived, a.Account, a.Schedule)
-	if err != nil {
-		return nil, 0, err
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByPos[derivedRow])
+	all, err := store.Collect(ctx, a.tx, pgx.RowToAddrOfStructByPos[derivedRow], selectDerived, a.Account, a.Schedule)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -22,4 +23,14 @@ func CollectOne[T any](ctx context.Context, db Querier, row pgx.RowToFunc[T], sq
 		return one, err
 	}
 	return pgx.CollectExactlyOneRow(rows, row)
+}
+
+// ReadOne is CollectOne for a T with one field for each column, in order. absent, unless it is nil, replaces the error of
+// a missing row.
+func ReadOne[T any](ctx context.Context, db Querier, absent error, sql string, args ...any) (*T, error) {
+	one, err := CollectOne(ctx, db, pgx.RowToAddrOfStructByPos[T], sql, args...)
+	if errors.Is(err, pgx.ErrNoRows) && absent != nil {
+		return nil, absent
+	}
+	return one, err
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -228,20 +227,6 @@ func ReadPageFunc[T any](ctx context.Context, db Querier, q *KeysetQuery, row pg
 		return nil, err
 	}
 	return pgx.AppendRows(make([]T, 0, q.Page.Limit+1), rows, row)
-}
-
-// ReadOne runs a query that selects one row. T has one field for each column, in order. absent, unless it is nil,
-// replaces the error of a missing row.
-func ReadOne[T any](ctx context.Context, db Querier, absent error, sql string, args ...any) (*T, error) {
-	rows, err := db.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByPos[T])
-	if errors.Is(err, pgx.ErrNoRows) && absent != nil {
-		return nil, absent
-	}
-	return row, err
 }
 
 // ReadMerged is ReadPage for a list whose rows are in several tables. It runs a query for each as one statement, and

@@ -91,11 +91,8 @@ func mergeLines(ctx context.Context, tx pgx.Tx, account store.ID, lines []*incom
 	if err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, `SELECT `+columns+` FROM brands WHERE account_id = $1 ORDER BY created_at, id`, account)
-	if err != nil {
-		return nil, err
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Brand])
+	all, err := store.Collect(ctx, tx, pgx.RowToStructByPos[Brand],
+		`SELECT `+columns+` FROM brands WHERE account_id = $1 ORDER BY created_at, id`, account)
 	if err != nil {
 		return nil, err
 	}

@@ -45,11 +45,7 @@ type Added struct {
 
 // AddOnCitus is Recorded on Citus, as a statement. It returns the events that were written.
 func AddOnCitus(ctx context.Context, tx store.Tx, causes []Cause) ([]Added, error) {
-	rows, err := tx.Query(ctx, citusAddEvents, Args(causes)...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Added])
+	return store.Collect(ctx, tx, pgx.RowToStructByPos[Added], citusAddEvents, Args(causes)...)
 }
 
 // Add writes one event without deliveries, and returns it.

@@ -17,11 +17,7 @@ const manySmall = 64
 // one run. If it fails for one run, because of damaged facts for example, Merge continues with the others, and returns
 // the first such error at the end. It returns how many chunks it replaced.
 func (c *Counter) Merge(ctx context.Context) (replaced int64, err error) {
-	rows, err := c.cfg.Pool.Query(ctx, selectSmall, manySmall)
-	if err != nil {
-		return 0, err
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[runKey])
+	found, err := store.Collect(ctx, c.cfg.Pool, pgx.RowToStructByPos[runKey], selectSmall, manySmall)
 	if err != nil {
 		return 0, err
 	}

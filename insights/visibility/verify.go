@@ -159,11 +159,7 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.Account, k.Run)
 }
 
 func numbersOf(ctx context.Context, db store.Querier, account store.ID) ([]int32, error) {
-	rows, err := db.Query(ctx, `SELECT number FROM brands WHERE account_id = $1`, account)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[int32])
+	return store.Collect(ctx, db, pgx.RowTo[int32], `SELECT number FROM brands WHERE account_id = $1`, account)
 }
 
 // sampleSize is how many stored answers verifySample matches again.

@@ -30,11 +30,7 @@ type deletedEndpoint struct {
 // purgeEndpoints deletes the deliveries of all deleted endpoints, and the old endpoints themselves. Those that are not
 // old stay, because a transaction that began before their deletion may still queue deliveries to them.
 func purgeEndpoints(ctx context.Context, pool *pgxpool.Pool) error {
-	rows, err := pool.Query(ctx, deletedEndpoints)
-	if err != nil {
-		return err
-	}
-	endpoints, err := pgx.CollectRows(rows, pgx.RowToStructByPos[deletedEndpoint])
+	endpoints, err := store.Collect(ctx, pool, pgx.RowToStructByPos[deletedEndpoint], deletedEndpoints)
 	if err != nil {
 		return err
 	}

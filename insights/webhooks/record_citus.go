@@ -37,11 +37,7 @@ func recordOnCitus(ctx context.Context, tx store.Tx, causes []events.Cause) erro
 		Account, ID store.ID
 		Events      []string
 	}
-	rows, err := tx.Query(ctx, citusEndpoints, accounts)
-	if err != nil {
-		return err
-	}
-	endpoints, err := pgx.CollectRows(rows, pgx.RowToStructByPos[endpoint])
+	endpoints, err := store.Collect(ctx, tx, pgx.RowToStructByPos[endpoint], citusEndpoints, accounts)
 	if err != nil {
 		return err
 	}

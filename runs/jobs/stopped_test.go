@@ -56,7 +56,8 @@ func TestStoppedClaim(t *testing.T) {
 func (s *site) whileStopped(sql string, f func(*pgxpool.Pool) error, then func()) {
 	s.t.Helper()
 	stop := newStopper(sql)
-	pool := storetest.WithTracer(s.t, s.open(s.t, "&aiv.max_idle_with_locks="), stop) // the product's bound
+	// The empty setting restores the bound of the product, which tests lengthen.
+	pool := storetest.WithTracer(s.t, s.open(s.t, "&aiv.max_idle_with_locks="), stop)
 	s.t.Cleanup(stop.release) // before the pool is closed, which waits for the connection
 	ended := make(chan error, 1)
 	go func() { ended <- f(pool) }()

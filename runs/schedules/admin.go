@@ -27,11 +27,7 @@ type AdminSchedule struct {
 // List returns the schedules of an account, or of all accounts if it is nil, the longest due first. An empty status
 // selects all.
 func (a *Admin) List(ctx context.Context, account *store.ID, status string) ([]AdminSchedule, error) {
-	rows, err := a.Pool.Query(ctx, listForOperator, account, status)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[AdminSchedule])
+	return store.Collect(ctx, a.Pool, pgx.RowToStructByPos[AdminSchedule], listForOperator, account, status)
 }
 
 // ErrByCustomer means that a customer paused the schedule, and only a customer can resume it.

@@ -138,11 +138,7 @@ func readView(ctx context.Context, tx pgx.Tx, w waiting) (*view, error) {
 	if v.Disturbed = v.Status == "failed" || 5*v.Failed > v.Total; v.Disturbed {
 		return v, nil
 	}
-	rows, err := tx.Query(ctx, selectBaseline, w.Account, w.Schedule, w.DueAt)
-	if err != nil {
-		return nil, err
-	}
-	baseline, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	baseline, err := store.Collect(ctx, tx, pgx.RowTo[store.ID], selectBaseline, w.Account, w.Schedule, w.DueAt)
 	if err != nil {
 		return nil, err
 	}

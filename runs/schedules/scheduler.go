@@ -104,11 +104,8 @@ func (s *Scheduler) CarryOut(ctx context.Context) error {
 type key struct{ Account, ID store.ID }
 
 func (s *Scheduler) round(ctx context.Context, served []store.ID) ([]key, error) {
-	rows, err := s.cfg.Pool.Query(ctx, selectDue, s.outage.Reachable(citusSelectDue), s.due.waiting(), roundSize, served)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[key])
+	return store.Collect(ctx, s.cfg.Pool, pgx.RowToStructByPos[key], selectDue, s.outage.Reachable(citusSelectDue), s.due.waiting(),
+		roundSize, served)
 }
 
 // attempt carries out a schedule that is due and reports whether it did. What fails is tried again later.

@@ -106,11 +106,7 @@ func (d *Dispatcher) readEndpoints(ctx context.Context, ids []store.ID, update f
 	if len(ids) == 0 {
 		return nil
 	}
-	rows, err := d.cfg.Pool.Query(ctx, readAccounts, ids, d.id)
-	if err != nil {
-		return err
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[accountRow])
+	found, err := store.Collect(ctx, d.cfg.Pool, pgx.RowToStructByPos[accountRow], readAccounts, ids, d.id)
 	if err != nil {
 		return err
 	}

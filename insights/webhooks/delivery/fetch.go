@@ -158,11 +158,8 @@ func (d *Dispatcher) readDue(ctx context.Context, reads []*dueRead) ([]*delivery
 		NextAt   time.Time
 		Due      bool
 	}
-	rows, err := d.cfg.Pool.Query(ctx, readDue, store.OnCitus(citusDue), accounts, endpoints, afterTimes, afterIDs, limits)
-	if err != nil {
-		return nil, err
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+	found, err := store.Collect(ctx, d.cfg.Pool, pgx.RowToStructByPos[row], readDue, store.OnCitus(citusDue),
+		accounts, endpoints, afterTimes, afterIDs, limits)
 	if err != nil {
 		return nil, err
 	}

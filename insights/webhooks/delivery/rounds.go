@@ -72,9 +72,5 @@ func (d *Dispatcher) round(ctx, work context.Context, poll bool) error {
 
 // readIDs reads one column of ids.
 func readIDs(ctx context.Context, db store.Querier, sql string, args ...any) ([]store.ID, error) {
-	rows, err := db.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	return store.Collect(ctx, db, pgx.RowTo[store.ID], sql, args...)
 }
