@@ -8,12 +8,15 @@ import (
 )
 
 // TestFaultGatewayCrash: one of two processes is killed after a random number of responses, again and again, while
-// clients create runs. Kills that cut off no request do not count.
+// clients create runs of two accounts, one of which has a quota. Kills that cut off no request do not count.
 func TestFaultGatewayCrash(t *testing.T) {
 	t.Parallel()
 	clients, kills := byForm(12, 16), byForm(2, 50)
 	url := storetest.NewCluster(t).URL()
 	l := newLoad(t, url, 2)
+	account := cli[struct{ ID string }](t, url, "accounts", "create", "-name", "metered", "-plan", "test").ID
+	cli[any](t, url, "accounts", "set-quota", account, "-jobs-per-month", "10000000")
+	l.others = []string{newKey(t, url, account, 1_000_000).Key}
 	l.pause = 0 // so that each kill cuts off requests
 	l.begin(clients)
 	for k, hit := 0, 0; hit < kills; k++ {
