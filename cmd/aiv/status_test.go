@@ -161,9 +161,8 @@ func TestStatusOfRoles(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	pool := connect(t, url)
-	name := pool.Config().ConnConfig.Database
-	serve, dispatch := "status_serve_"+name, "status_dispatch_"+name
-	storetest.Exec(t, pool, "CREATE ROLE "+serve+" LOGIN", "CREATE ROLE "+dispatch+" LOGIN")
+	serve, _ := storetest.NewRole(t, pool, "_serve")
+	dispatch, _ := storetest.NewRole(t, pool, "_dispatch")
 	check := func(code int, problem string, want []status.Role) {
 		t.Helper()
 		got, stdout, stderr := aiv(t.Context(), "status", "-json", "-database-url", url)

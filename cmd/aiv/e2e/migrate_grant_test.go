@@ -14,9 +14,7 @@ import (
 func TestMigrateGrantDispatch(t *testing.T) {
 	t.Parallel()
 	url, pool, _, key := databaseOfCustomer(t)
-	var role string
-	must(t, pool.QueryRow(t.Context(), `SELECT 'dispatch-' || current_database()`).Scan(&role))
-	storetest.Exec(t, pool, `CREATE ROLE "`+role+`" LOGIN`)
+	role, _ := storetest.NewRole(t, pool, "-dispatch")
 	cli[any](t, url, "migrate", "-grant-dispatch", role)
 	cli[any](t, url, "providers", "set", "p", "-per-minute", "1000")
 	serve := startServe(t, url)

@@ -9,26 +9,18 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestRightsOfTheRole: a service does not start as the role of the other one, or as a role that was granted before an
-// upgrade. aiv serve works as the role that aiv migrate -grant has made for it, and is not ready when that role loses a
-// right.
+// TestRightsOfTheRole: a service does not start as the role of the other one. aiv serve works as the role that aiv
+// migrate -grant has made for it, and is not ready when that role loses a right.
 func TestRightsOfTheRole(t *testing.T) {
 	t.Parallel()
 	url, pool := database(t)
-	exec := func(sql string) { storetest.Exec(t, pool, sql) }
-	name := pool.Config().ConnConfig.Database
-	serve, dispatch := "serving-"+name, "dispatching-"+name
-	exec(`CREATE ROLE "` + serve + `" LOGIN; CREATE ROLE "` + dispatch + `" LOGIN`)
+	serve, quoted := storetest.NewRole(t, pool, "-serve")
+	dispatch, _ := storetest.NewRole(t, pool, "-dispatch")
 	cli[any](t, url, "migrate", "-grant", serve, "-grant-dispatch", dispatch)
 	as := func(role string) string { return strings.Replace(url, "user=aiv", "user="+role, 1) }
 	refuses(t, as(dispatch), "lacks privileges that aiv serve needs: SELECT ON credentials, SELECT ON identity_revision, ",
 		onFreePorts("serve")...)
 	refuses(t, as(serve), "lacks privileges that aiv dispatch needs: ", onFreePorts("dispatch")...)
-	exec(`REVOKE ALL ON events FROM "` + serve + `"`)
-	refuses(t, as(serve), "lacks privileges that aiv serve needs: SELECT ON events, INSERT ON events; "+
-		"run `aiv migrate -grant "+serve+"` as the owner of the tables\n", onFreePorts("serve")...)
-
-	cli[any](t, url, "migrate", "-grant", serve)
 	refuses(t, as(serve), "permission denied for table provider_settings (SQLSTATE 42501); "+
 		"run the command as the owner of the tables\n", "status")
 	p := startServe(t, as(serve))
@@ -38,11 +30,11 @@ func TestRightsOfTheRole(t *testing.T) {
 		status int
 		text   string
 	}{
-		{`REVOKE SELECT ON plans FROM "` + serve + `"`, 503, "SELECT ON plans"},
-		{`REVOKE SELECT ON schema_migrations FROM "` + serve + `"`, 503, "SELECT ON schema_migrations"},
-		{`GRANT SELECT ON plans, schema_migrations TO "` + serve + `"`, 200, "ok"},
+		{`REVOKE SELECT ON plans FROM ` + quoted, 503, "SELECT ON plans"},
+		{`REVOKE SELECT ON schema_migrations FROM ` + quoted, 503, "SELECT ON schema_migrations"},
+		{`GRANT SELECT ON plans, schema_migrations TO ` + quoted, 200, "ok"},
 	} {
-		exec(step.sql)
+		storetest.Exec(t, pool, step.sql)
 		p.isReady(t, "after "+step.sql, step.status, step.text)
 	}
 }
