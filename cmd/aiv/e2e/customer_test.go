@@ -78,18 +78,6 @@ func newKey(t *testing.T, databaseURL, account string, rate int) madeKey {
 	return createKey(t, admin, id, rate)
 }
 
-func revokedKey(t *testing.T, databaseURL, account string) madeKey {
-	t.Helper()
-	key := newKey(t, databaseURL, account, 1000)
-	admin := operator(t, databaseURL)
-	defer admin.Pool.Close()
-	id, err := store.ParseID("cred", key.ID)
-	must(t, err)
-	_, err = admin.RevokeKey(t.Context(), id)
-	must(t, err)
-	return key
-}
-
 func createKey(t testing.TB, admin *auth.Admin, account store.ID, rate int) madeKey {
 	t.Helper()
 	c, err := admin.CreateKey(t.Context(), account, auth.Terms{Name: new("test"), Scopes: auth.Scopes, RateLimit: &rate})

@@ -85,7 +85,8 @@ func (e *exposition) explained(t *testing.T) {
 func TestRequestsAreLogged(t *testing.T) {
 	t.Parallel()
 	url, pool, account, key := databaseOfCustomer(t)
-	narrow, revoked := newKey(t, url, account, 1), revokedKey(t, url, account)
+	narrow, revoked := newKey(t, url, account, 1), newKey(t, url, account, 1000)
+	cli[any](t, url, "keys", "revoke", revoked.ID)
 	expiring := cli[madeKey](t, url, "keys", "create", "-account", account, "-name", "short", "-scopes", "runs:read", "-expires",
 		time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	p := startServe(t, url)

@@ -43,27 +43,19 @@ func TestWebhooksListen(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "secret")
 	must(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
-	listener := exec.CommandContext(t.Context(), binary, "webhooks", "listen", "-addr", "127.0.0.1:0", "-secret-file", file)
-	printed, err := listener.StdoutPipe()
-	must(t, err)
-	stderr, err := listener.StderrPipe()
-	must(t, err)
-	must(t, startCommand(listener))
-	defer listener.Process.Kill()
-	log := bufio.NewScanner(stderr)
-	log.Scan() // it listens
-	address, _, _ := strings.Cut(after(log.Text(), "http://"), ";")
+	var printed logBuffer
+	cmd := exec.Command(binary, "webhooks", "listen", "-addr", "127.0.0.1:0", "-secret-file", file)
+	cmd.Stdout = &printed
+	listener := launch(t, cmd)
+	wait(t, "the log", "http://.*;", listener.log.String)
+	address, _, _ := strings.Cut(after(listener.log.String(), "http://"), ";")
 	serve.send(t, http.StatusOK, "PATCH", "/v1/webhooks/"+id, key.Key, "", `{"url":"http://`+address+`/hook"}`)
 	if w, err := client.Post("http://"+address, "application/json", strings.NewReader(`{"type":"run.completed"}`)); err != nil || w.StatusCode != 400 {
 		t.Errorf("a request without a signature: %v, %v", w, err)
 	}
 
 	event := member(t, serve.send(t, http.StatusAccepted, "POST", "/v1/webhooks/"+id+"/test", key.Key, "", "{}").body, "id")
-	lines := bufio.NewScanner(printed)
-	if lines.Scan(); !strings.HasPrefix(lines.Text(), event+` webhook.test {"type":"webhook.test","timestamp":"`) ||
-		!strings.HasSuffix(lines.Text(), `"data":{"webhook_id":"`+id+`"}}`) {
-		t.Errorf("printed %q", lines.Text())
-	}
+	wait(t, "the delivery", `^`+event+` webhook\.test \{"type":"webhook\.test","timestamp":".*"data":\{"webhook_id":"`+id+`"\}\}\n$`, printed.String)
 
 	type webhook struct {
 		ID             string
