@@ -264,10 +264,12 @@ func (c *Cluster) Stop() {
 	c.running = nil
 }
 
-// Exec runs a statement in one of the cluster's databases.
-func (c *Cluster) Exec(t testing.TB, database, sql string) {
+// Exec runs statements in one of the cluster's databases, one after the other.
+func (c *Cluster) Exec(t testing.TB, database string, statements ...string) {
 	t.Helper()
-	if err := execSQL(t.Context(), named(c.URL(), database), sql); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+	for _, sql := range statements {
+		if err := execSQL(t.Context(), named(c.URL(), database), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
 	}
 }

@@ -78,7 +78,7 @@ func TestEngineUnavailable(t *testing.T) {
 	fake := enginestest.New(t, "openai")
 	const wrong = "wrong-key-0123456789-abcdefghijklmnopqrstuvwxyz"
 	w := startEngine(t, dispatch, token, "openai", fake.URL, wrong, "-parallel", "2")
-	if err := awaitEnd(t, w); fmt.Sprint(err) != "exit status 1" {
+	if err := w.wait(); fmt.Sprint(err) != "exit status 1" {
 		t.Fatalf("aiv work ended with %v", err)
 	}
 	const want = "aiv: provider p is unavailable (secret): The API rejected the key (401 invalid_request_error invalid_api_key). " +

@@ -77,7 +77,7 @@ func TestFaultWork(t *testing.T) {
 		w.cmd.Process.Signal(syscall.SIGTERM)
 	}
 	for _, w := range workers {
-		must(t, awaitEnd(t, w))
+		must(t, w.wait())
 		w.settlements(t, settled)
 	}
 

@@ -102,14 +102,12 @@ func TestCitusTwoCoordinators(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range clients {
 		wg.Go(func() {
-			eventually(t, "a run", func() error {
-				a, err := processes[i%2].do(t.Context(), "POST", "", key.Key, "duplicates", testRun)
-				if err == nil && a.status == http.StatusServiceUnavailable {
-					err = &refusal{"runs", a.status, a.header.Get("Retry-After"), a.body}
-				}
-				answers[i] = a
-				return err
+			a, err := patiently(func() (answer, error) {
+				return processes[i%2].do(t.Context(), "POST", "", key.Key, "duplicates", testRun)
 			})
+			if answers[i] = a; err != nil {
+				t.Error(err)
+			}
 		})
 	}
 	wg.Wait()

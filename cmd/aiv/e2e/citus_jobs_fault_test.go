@@ -46,8 +46,9 @@ func TestFaultCitusDispatch(t *testing.T) {
 // claimSome claims up to limit jobs under long leases. It repeats a claim that gets 503.
 func claimSome(t *testing.T, w *workerClient, limit int) (claimed []job) {
 	t.Helper()
-	eventually(t, "a claim", func() error {
-		return w.call(t.Context(), "/claim", map[string]any{"limit": limit, "lease_seconds": 900, "providers": nil, "wait_seconds": 0}, &claimed)
+	eventually(t, "a claim", func() (err error) {
+		claimed, err = w.claim(limit, 0)
+		return err
 	})
 	return claimed
 }
@@ -78,18 +79,6 @@ func eventually(t *testing.T, what string, try func() error) {
 	})
 }
 
-// orderSome creates a run of 6 jobs. It repeats a request that gets 503.
-func orderSome(t *testing.T, serve *process, key, name string) {
-	t.Helper()
-	eventually(t, "a run", func() error {
-		a, err := serve.do(t.Context(), "POST", "", key, name, testRun)
-		if err == nil && a.status != http.StatusAccepted {
-			err = &refusal{"runs", a.status, a.header.Get("Retry-After"), a.body}
-		}
-		return err
-	})
-}
-
 // claimUntil claims until it has so many jobs.
 func claimUntil(t *testing.T, w *workerClient, n int) (claimed []job) {
 	t.Helper()
@@ -111,12 +100,12 @@ func TestFaultCitusServerAway(t *testing.T) {
 	serve, dispatch := startServe(t, c.url), startDispatch(t, c.url)
 	logFailures(t, dispatch)
 	w := &workerClient{dispatch.base, newWorker(t, c.url).Token}
-	orderSome(t, serve, keys[1][0], "before")
+	serve.order(t, keys[1][0], "before")
 	first := claimUntil(t, w, 2)
-	orderSome(t, serve, keys[2][0], "before")
+	serve.order(t, keys[2][0], "before")
 
 	c.kill(t, 1)
-	orderSome(t, serve, keys[2][1], "since")
+	serve.order(t, keys[2][1], "since")
 	held := claimUntil(t, w, 8)
 	if more := claimSome(t, w, 10); len(more) > 0 {
 		t.Errorf("%d jobs were handed out beyond the limit of 10 in flight", len(more))
@@ -143,10 +132,10 @@ func TestFaultCitusInDoubt(t *testing.T) {
 	cli[any](t, c.url, "providers", "set", "p", "-in-flight", "10")
 	serve, dispatch := startServe(t, c.url), startDispatch(t, c.url)
 	w := &workerClient{dispatch.base, newWorker(t, c.url).Token}
-	orderSome(t, serve, keys[2][0], "seen") // the dispatcher notes that it has seen the worker
+	serve.order(t, keys[2][0], "seen") // the dispatcher notes that it has seen the worker
 	settleAll(t, w, claimUntil(t, w, 6))
-	orderSome(t, serve, keys[1][0], "in-doubt")
-	orderSome(t, serve, keys[2][0], "later-1")
+	serve.order(t, keys[1][0], "in-doubt")
+	serve.order(t, keys[2][0], "later-1")
 	waitUntil(t, c.url, `SELECT count(*) = 0 FROM job_arrivals`)
 
 	// Commits on the coordinator wait for a standby that does not exist, after the other servers have prepared theirs.
@@ -175,7 +164,7 @@ func TestFaultCitusInDoubt(t *testing.T) {
 	c.kill(t, 1)
 	c.resume(t, 0)
 	exec(`ALTER SYSTEM RESET synchronous_standby_names`, `SELECT pg_reload_conf()`)
-	orderSome(t, serve, keys[2][0], "later-2")
+	serve.order(t, keys[2][0], "later-2")
 	held := claimUntil(t, w, 9)
 	if more := claimSome(t, w, 10); len(more) > 0 {
 		t.Errorf("%d jobs were handed out beyond the limit of 10 in flight", len(more))

@@ -34,7 +34,7 @@ func TestFaultCitusWebhooks(t *testing.T) {
 		t.Helper()
 		runs++
 		finished[server]++
-		orderSome(t, serve, keys[server][0], fmt.Sprint("run-", runs))
+		serve.order(t, keys[server][0], fmt.Sprint("run-", runs))
 		settleAll(t, w, claimUntil(t, w, 6))
 	}
 	delivered := func(server int) {

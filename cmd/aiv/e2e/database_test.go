@@ -118,21 +118,15 @@ func takeConnections(t *testing.T, c *storetest.Cluster, l *load) {
 func (l *load) recovered(t *testing.T) time.Duration {
 	t.Helper()
 	began := time.Now()
-	for i, p := range *l.serves.Load() {
-		for {
+	for _, p := range *l.serves.Load() {
+		storetest.Eventually(t, p.cmd.String()+" serves again", func() bool {
 			read, err := p.do(t.Context(), "GET", "?path=/v1/runs&limit=1", l.key, "", "")
-			var written answer
-			if err == nil {
-				written, err = p.do(t.Context(), "POST", "", l.key, "probe", testRun)
+			if err != nil || read.status != http.StatusOK {
+				return false
 			}
-			if err == nil && read.status == http.StatusOK && written.status == http.StatusAccepted {
-				break
-			}
-			if time.Since(began) > patience {
-				t.Fatalf("process %d does not recover: %d %s, %d %s, %v\n%s", i, read.status, read.body, written.status, written.body, err, p.log.end())
-			}
-			<-time.After(30 * time.Millisecond)
-		}
+			written, err := p.do(t.Context(), "POST", "", l.key, "probe", testRun)
+			return err == nil && written.status == http.StatusAccepted
+		})
 	}
 	took := time.Since(began)
 	if storetest.Long() && took > recovery {

@@ -44,7 +44,7 @@ func TestDemoTellsItsStory(t *testing.T) {
 	}
 	client.CloseIdleConnections()
 	second.cmd.Process.Signal(syscall.SIGHUP) // the terminal is closed
-	must(t, awaitEnd(t, second))
+	must(t, second.wait())
 	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
@@ -127,6 +127,8 @@ func askIn(pasted string) string {
 	return variables + "  NEW=$(" + ask
 }
 
+var runID = regexp.MustCompile("run_[0-9a-z]{26}")
+
 // pasteWork pastes the commands of a worker for another provider, orders a run there, and waits for its answers.
 func pasteWork(t *testing.T, pasted, text string) {
 	t.Helper()
@@ -138,7 +140,7 @@ func pasteWork(t *testing.T, pasted, text string) {
 	if err != nil || created == "" {
 		t.Fatalf("creating a run: %v\n%s", err, out)
 	}
-	run, api, key := regexp.MustCompile("run_[0-9a-z]{26}").FindString(created), &process{base: exported(pasted, "BASE")}, exported(pasted, "KEY")
+	run, api, key := runID.FindString(created), &process{base: exported(pasted, "BASE")}, exported(pasted, "KEY")
 	api.awaitRun(t, key, run, `"status":"completed"`)
 	if a := api.get(t, "/v1/runs/"+run+"/results?limit=2", key); !strings.Contains(a.body, "A sample answer to it-") {
 		t.Errorf("the results of a pasted worker: %d %s", a.status, a.body)

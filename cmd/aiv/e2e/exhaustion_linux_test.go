@@ -36,7 +36,7 @@ func TestLogIsNotRead(t *testing.T) {
 	must(t, err)
 	p.serves(t, key.Key)
 	p.cmd.Process.Signal(syscall.SIGTERM)
-	err = awaitEnd(t, p)
+	err = p.wait()
 	if p.cmd.ProcessState.ExitCode() != 1 {
 		t.Errorf("aiv serve ended with %v, want exit status 1, since a request was cut off", err)
 	}
@@ -86,6 +86,5 @@ func TestWorkLogIsNotRead(t *testing.T) {
 	cmd.Stderr = w
 	worker := launch(t, cmd)
 	serve.awaitRun(t, key.Key, serve.order(t, key.Key, "unread"), `"status":"failed"`)
-	worker.cmd.Process.Signal(syscall.SIGTERM)
-	must(t, awaitEnd(t, worker))
+	stops(t, worker)
 }

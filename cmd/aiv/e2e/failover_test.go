@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"aiv/store/storetest"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // TestFaultFailover: a primary with a synchronous standby is killed under load, and the standby promoted; the URL names
@@ -39,8 +37,7 @@ func replicated(t *testing.T) (url string, primary, standby *storetest.Cluster) 
 	primary = storetest.NewCluster(t)
 	standby = primary.Standby(t)
 	// From here on every acknowledged transaction is on the disk of the standby.
-	primary.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'")
-	primary.Exec(t, "postgres", "SELECT pg_reload_conf()")
+	primary.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'", "SELECT pg_reload_conf()")
 	waitUntil(t, primary.URL(), `SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'`)
 	return storetest.ClusterURL("&target_session_attrs=read-write", primary, standby), primary, standby
 }
@@ -48,8 +45,7 @@ func replicated(t *testing.T) (url string, primary, standby *storetest.Cluster) 
 // waitUntil waits until a query returns true.
 func waitUntil(t *testing.T, url, question string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	must(t, err)
+	conn := dial(t, url)
 	defer conn.Close(t.Context())
 	storetest.Eventually(t, question, func() (yes bool) {
 		t.Helper()

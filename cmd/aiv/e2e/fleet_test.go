@@ -174,12 +174,7 @@ func (f *fleet) counts() (settled, failed int) {
 // until waits until the counts satisfy a condition.
 func (f *fleet) until(what string, condition func(settled, failed int) bool) {
 	f.t.Helper()
-	for deadline := time.Now().Add(patience); !condition(f.counts()); <-time.After(time.Millisecond) {
-		if time.Now().After(deadline) {
-			settled, failed := f.counts()
-			f.t.Fatalf("%s: not within two minutes: %d jobs settled, %d requests failed\n%s", what, settled, failed, f.dispatch[0].Load().log.end())
-		}
-	}
+	storetest.Eventually(f.t, what, func() bool { return condition(f.counts()) })
 }
 
 // end works until all runs are final. What killed processes had comes back at once, instead of when its leases end.

@@ -1,13 +1,10 @@
 package e2e
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"aiv/store/storetest"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // TestFaultLock: another session holds a lock that requests need. They are refused while it is held, and served after
@@ -46,14 +43,11 @@ func TestFaultLock(t *testing.T) {
 // holdLock calls during while another session holds a lock.
 func holdLock(t *testing.T, url, lock string, during func()) {
 	t.Helper()
-	session, err := pgx.Connect(t.Context(), url)
+	session := dial(t, url)
+	_, err := session.Exec(t.Context(), "BEGIN")
 	must(t, err)
-	defer session.Close(context.WithoutCancel(t.Context()))
-	tx, err := session.Begin(t.Context())
+	_, err = session.Exec(t.Context(), lock)
 	must(t, err)
-	if _, err := tx.Exec(t.Context(), lock); err != nil {
-		t.Fatal(err)
-	}
 	during()
-	must(t, tx.Rollback(t.Context()))
+	must(t, session.Close(t.Context()))
 }

@@ -140,10 +140,15 @@ func (p *process) stop() error {
 	return p.wait()
 }
 
+// wait waits until the process has ended, and returns its exit error.
 func (p *process) wait() error {
-	err := <-p.ended
-	p.ended <- err // for the next call
-	return err
+	select {
+	case err := <-p.ended:
+		p.ended <- err // for the next call
+		return err
+	case <-time.After(patience):
+		return fmt.Errorf("%s has not ended after %v", p.cmd, patience)
+	}
 }
 
 // stops fails the test unless the processes end with status 0 after SIGTERM.
@@ -153,19 +158,6 @@ func stops(t *testing.T, processes ...*process) {
 		if err := p.stop(); err != nil {
 			t.Errorf("%s ended with %v", p.cmd, err)
 		}
-	}
-}
-
-// awaitEnd waits until a process has ended, and returns its exit error.
-func awaitEnd(t *testing.T, p *process) error {
-	t.Helper()
-	select {
-	case err := <-p.ended:
-		p.ended <- err
-		return err
-	case <-time.After(patience):
-		t.Fatalf("%s has not ended after %v", p.cmd, patience)
-		return nil
 	}
 }
 

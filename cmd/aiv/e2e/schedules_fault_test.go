@@ -7,11 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"aiv/store"
 	"aiv/store/storetest"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // TestFaultSchedules kills one of two dispatchers around due times, while triggers slow the writes, and PostgreSQL.
@@ -24,7 +20,6 @@ func TestFaultSchedules(t *testing.T) {
 	c := storetest.NewCluster(t)
 	_, key := customer(t, c.URL(), 1_000_000)
 	serve := startServe(t, c.URL())
-	pool := open(t, c.URL())
 	var envelope struct{ Body json.RawMessage }
 	must(t, json.Unmarshal([]byte(testRun), &envelope))
 	at := time.Now().UTC().Add(12 * time.Hour).Format("15:04") // no due time but those that the test sets
@@ -32,13 +27,13 @@ func TestFaultSchedules(t *testing.T) {
 		body := fmt.Sprintf(`{"name":"schedule %d","cadence":"daily","at":%q,"time_zone":"UTC","run":%s}`, n, at, envelope.Body)
 		serve.send(t, 201, "POST", "/v1/schedules", key.Key, "", body)
 	}
-	storetest.Exec(t, pool, slowWrites)
+	c.Exec(t, "aiv", slowWrites)
 	dispatch := []*process{startDispatch(t, c.URL()), startDispatch(t, c.URL())}
 	base := time.Now().UTC().Truncate(time.Minute).Add(-time.Duration(rounds) * time.Minute)
 	kills := 0
 	for n := range rounds {
 		due := base.Add(time.Duration(n) * time.Minute) // all earlier than now; the following due time is half a day away
-		retry(t, pool, `UPDATE schedules SET next_at = $1`, due)
+		c.Exec(t, "aiv", `UPDATE schedules SET next_at = '`+due.Format(time.RFC3339)+`'`)
 		<-time.After(rand.N(400 * time.Millisecond)) // a moment around the transactions
 		if n%(rounds/crashes) == rounds/crashes-1 {
 			crash(t, c)
@@ -47,8 +42,8 @@ func TestFaultSchedules(t *testing.T) {
 		dispatch[victim].kill()
 		kills++
 		dispatch[victim] = startDispatch(t, c.URL())
-		until(t, pool, "the due times are carried out", `SELECT count(*) = 0 FROM schedules WHERE next_at <= now()`)
-		for _, id := range openRuns(t, pool) {
+		waitUntil(t, c.URL(), `SELECT count(*) = 0 FROM schedules WHERE next_at <= now()`)
+		for _, id := range runID.FindAllString(serve.get(t, "?path=/v1/runs&status=queued", key.Key).body, -1) {
 			storetest.Eventually(t, "the run is canceled", func() bool { // after a crash, the first request may find a lost connection
 				a, err := serve.do(t.Context(), "POST", "/v1/runs/"+id+"/cancel", key.Key, "", "{}")
 				must(t, err)
@@ -56,9 +51,9 @@ func TestFaultSchedules(t *testing.T) {
 			})
 		}
 	}
-	until(t, pool, "the runs are evaluated", `SELECT count(*) = 0 FROM schedule_occurrences WHERE evaluated_at IS NULL`)
+	waitUntil(t, c.URL(), `SELECT count(*) = 0 FROM schedule_occurrences WHERE evaluated_at IS NULL`)
 	var occurrences, created, runs, usage, twice int
-	must(t, pool.QueryRow(t.Context(), `
+	must(t, dial(t, c.URL()).QueryRow(t.Context(), `
 SELECT (SELECT count(*) FROM schedule_occurrences), (SELECT count(*) FROM schedule_occurrences WHERE status = 'created'),
   (SELECT count(*) FROM measurement_runs), (SELECT count(*) FROM usage_records),
   (SELECT count(*) FROM (SELECT FROM measurement_runs r JOIN schedule_occurrences o ON o.run_id = r.id GROUP BY o.schedule_id, o.due_at HAVING count(*) > 1) t)`).
@@ -76,33 +71,3 @@ CREATE TRIGGER slow BEFORE INSERT ON measurement_runs FOR EACH ROW EXECUTE FUNCT
 CREATE TRIGGER slow BEFORE INSERT ON usage_records FOR EACH ROW EXECUTE FUNCTION slow();
 CREATE TRIGGER slow BEFORE INSERT ON schedule_occurrences FOR EACH ROW EXECUTE FUNCTION slow();
 CREATE TRIGGER slow BEFORE UPDATE ON schedules FOR EACH ROW EXECUTE FUNCTION slow();`
-
-// retry executes a statement until the database answers.
-func retry(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
-	t.Helper()
-	storetest.Eventually(t, sql, func() bool {
-		_, err := pool.Exec(t.Context(), sql, args...)
-		return err == nil
-	})
-}
-
-// until waits until a query returns true.
-func until(t *testing.T, pool *pgxpool.Pool, what, sql string) {
-	t.Helper()
-	storetest.Eventually(t, what, func() (done bool) {
-		return pool.QueryRow(t.Context(), sql).Scan(&done) == nil && done
-	})
-}
-
-// openRuns returns the ids of the runs that are not final.
-func openRuns(t *testing.T, pool *pgxpool.Pool) (ids []string) {
-	t.Helper()
-	rows, err := pool.Query(t.Context(), `SELECT id FROM measurement_runs WHERE finished_at IS NULL`)
-	must(t, err)
-	found, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
-	must(t, err)
-	for _, id := range found {
-		ids = append(ids, id.Text("run"))
-	}
-	return ids
-}

@@ -48,7 +48,7 @@ func TestClosedTerminal(t *testing.T) {
 		p := launch(t, exec.Command(binary, test.args...))
 		p.awaitLog(t, test.started)
 		p.cmd.Process.Signal(syscall.SIGHUP)
-		if err := awaitEnd(t, p); err != nil {
+		if err := p.wait(); err != nil {
 			t.Errorf("aiv %s ended with %v", test.args[0], err)
 		}
 	}
