@@ -10,7 +10,7 @@ import (
 
 func TestBrandsAreImportedAndListed(t *testing.T) {
 	t.Parallel()
-	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t), "AIV_ACTOR": "ann"}}
+	s := newStory(t)
 	s.run(t, []step{{line: "brands list", stdout: "There are no brands.\n"}})
 	account := s.newAccount(t)
 	own := `{"id":"brand_01k3s4x0a1fvt8s9w2y7b6c5d4","account_id":"` + account + `","kind":"own","name":"Kovalt","aliases":["Kovalt CRM"],` +

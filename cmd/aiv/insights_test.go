@@ -3,13 +3,11 @@ package main
 import (
 	"strings"
 	"testing"
-
-	"aiv/store/storetest"
 )
 
 func TestInsightsImport(t *testing.T) {
 	t.Parallel()
-	s := &story{env: map[string]string{"DATABASE_URL": storetest.URL(t), "AIV_ACTOR": "ann"}}
+	s := newStory(t)
 	account := s.newAccount(t)
 	recommendation := `{"kind":"recommendation","account_id":"` + account + `","type":"add_faq","category":"on_page","title":"T","summary":"","priority":"low",` +
 		`"status":"suggested","model_ids":[],"question_ids":[],"run_id":null,"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}` + "\n"
