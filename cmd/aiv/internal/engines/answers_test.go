@@ -45,9 +45,7 @@ func ofOpenAI(status, output string) string {
 
 func message(parts string) string { return `{"type":"message","content":[` + parts + `]}` }
 
-func said(text string) string {
-	return `{"type":"output_text","text":"` + text + `","annotations":[]}`
-}
+func said(text string) string { return cited(text, "") }
 
 func cited(text, annotations string) string {
 	return `{"type":"output_text","text":"` + text + `","annotations":[` + annotations + `]}`
@@ -85,7 +83,7 @@ func plain(text, searches string) string {
 	return answered(text, "", "", "false", "false", `{"input_tokens":1,"output_tokens":2,"searches":`+searches+`}`)
 }
 
-func cut1(text, searches string) string {
+func truncated(text, searches string) string {
 	return answered(text, "", "", "false", "true", `{"input_tokens":1,"output_tokens":2,"searches":`+searches+`}`)
 }
 
@@ -113,7 +111,7 @@ func TestEachEndOfAnAnswer(t *testing.T) {
 	}{
 		{"openai", plain("A", "0"), []string{ofOpenAI("completed", said)}},
 		{"openai", empty, []string{ofOpenAI("completed", ""), ofOpenAI("completed", blank)}},
-		{"openai", cut1("A", "0"), []string{ofOpenAI("incomplete", said)}},
+		{"openai", truncated("A", "0"), []string{ofOpenAI("incomplete", said)}},
 		{"openai", limited, []string{ofOpenAI("incomplete", "")}},
 		{"openai", refused, []string{ofOpenAI("completed", said+","+refusal), ofOpenAI("incomplete", refusal),
 			`{"status":"incomplete","output":[` + said + `],"incomplete_details":{"reason":"content_filter"}}`,
@@ -127,7 +125,7 @@ func TestEachEndOfAnAnswer(t *testing.T) {
 		{"anthropic", plain("A", "0"), []string{ofAnthropic("end_turn", block), ofAnthropic("stop_sequence", block),
 			ofAnthropic("end_turn", toolError("max_uses_exceeded")+","+block)}},
 		{"anthropic", empty, []string{ofAnthropic("end_turn", "")}},
-		{"anthropic", cut1("A", "0"), []string{ofAnthropic("max_tokens", block),
+		{"anthropic", truncated("A", "0"), []string{ofAnthropic("max_tokens", block),
 			ofAnthropic("model_context_window_exceeded", block)}},
 		{"anthropic", limited, []string{ofAnthropic("max_tokens", "")}},
 		{"anthropic", refused, []string{ofAnthropic("refusal", ""), ofAnthropic("refusal", block)}},
@@ -138,7 +136,7 @@ func TestEachEndOfAnAnswer(t *testing.T) {
 
 		{"gemini", plain("A", "0"), []string{part("STOP"), ofGemini(`{"content":{"parts":[{"text":"A"}]}}`)}},
 		{"gemini", empty, []string{`{"candidates":[]}`, `{}`, ofGemini(`{"finishReason":"STOP"}`)}},
-		{"gemini", cut1("A", "0"), []string{part("MAX_TOKENS")}},
+		{"gemini", truncated("A", "0"), []string{part("MAX_TOKENS")}},
 		{"gemini", limited, []string{ofGemini(`{"finishReason":"MAX_TOKENS"}`)}},
 		{"gemini", refused, []string{`{"promptFeedback":{"blockReason":"SAFETY"}}`, part("SAFETY"), part("RECITATION"),
 			part("LANGUAGE"), part("BLOCKLIST"), part("PROHIBITED_CONTENT"), part("SPII")}},

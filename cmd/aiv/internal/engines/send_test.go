@@ -197,22 +197,13 @@ func TestNoRepetitionNearTheEnd(t *testing.T) {
 	for seconds, requests := range map[time.Duration]int{4: 1, 5: 2} {
 		synctest.Test(t, func(t *testing.T) {
 			x := newTest(t, "chat", "http://127.0.0.1:1", func(c *Config) { c.Timeout = seconds * time.Second })
-			x.transport = failing{}
+			x.transport = canned{500, nil, ""}
 			got, attrs := outcome(t, x, testJob("m", true))
 			if !strings.Contains(got, `"provider_error"`) || attrs["requests"] != requests {
 				t.Errorf("%d s: %v requests, %s", seconds, attrs["requests"], got)
 			}
 		})
 	}
-}
-
-// A failing transport answers with 500.
-type failing struct{}
-
-func (failing) RoundTrip(*http.Request) (*http.Response, error) {
-	w := httptest.NewRecorder()
-	w.WriteHeader(http.StatusInternalServerError)
-	return w.Result(), nil
 }
 
 // A silent transport never gets a response. It calls began when it has a request.

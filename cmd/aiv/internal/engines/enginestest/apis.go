@@ -1,6 +1,7 @@
 package enginestest
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -66,11 +67,8 @@ func orNull(text string) any {
 }
 
 func openaiError(f *fault) any {
-	kind := f.kind
-	if kind == "" {
-		kind = "invalid_request_error"
-	}
-	return object{"error": object{"message": f.text, "type": kind, "param": nil, "code": orNull(f.code)}}
+	return object{"error": object{
+		"message": f.text, "type": cmp.Or(f.kind, "invalid_request_error"), "param": nil, "code": orNull(f.code)}}
 }
 
 // toolsTogether rejects a choice of a tool without tools.
@@ -114,10 +112,7 @@ var apis = map[string]api{
 		reject:        rejectAnthropic,
 		unknownMember: func(path string) string { return path + ": Extra inputs are not permitted" },
 		errorBody: func(f *fault) any {
-			kind := f.kind
-			if kind == "" {
-				kind = "invalid_request_error"
-			}
+			kind := cmp.Or(f.kind, "invalid_request_error")
 			return object{"type": "error", "error": object{"type": kind, "message": f.text}, "request_id": "req_1"}
 		},
 		short: `{"id":"msg_1","type":"message","role":"assistant","model":"claude-haiku-4-5-20251001","stop_reason":"end_turn","content":[
@@ -143,11 +138,7 @@ var apis = map[string]api{
 			return `Invalid JSON payload received. Unknown name "` + path + `": Cannot find field.`
 		},
 		errorBody: func(f *fault) any {
-			kind := f.kind
-			if kind == "" {
-				kind = "INVALID_ARGUMENT"
-			}
-			e := object{"code": f.status, "message": f.text, "status": kind}
+			e := object{"code": f.status, "message": f.text, "status": cmp.Or(f.kind, "INVALID_ARGUMENT")}
 			if f.code != "" {
 				e["details"] = []any{object{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": f.code, "domain": "googleapis.com"}}
 			}
@@ -176,11 +167,7 @@ var apis = map[string]api{
 		},
 		unknownMember: func(path string) string { return `unknown field "` + path + `"` },
 		errorBody: func(f *fault) any {
-			kind := f.kind
-			if kind == "" {
-				kind = "invalid_request"
-			}
-			return object{"error": object{"message": f.text, "type": kind, "code": f.status}}
+			return object{"error": object{"message": f.text, "type": cmp.Or(f.kind, "invalid_request"), "code": f.status}}
 		},
 		short: `{"id":"resp_1","object":"response","status":"completed","error":null,"model":"perplexity/sonar","output":[
  {"type":"search_results","queries":["shoes"],"results":[{"id":1,"url":"https://kovalt.example/","title":"Kovalt","snippet":"…"}]},
@@ -197,11 +184,7 @@ var apis = map[string]api{
 		reject:        toolsTogether,
 		unknownMember: func(path string) string { return "Argument not supported: " + path },
 		errorBody: func(f *fault) any {
-			code := f.code
-			if code == "" {
-				code = "Client specified an invalid argument"
-			}
-			return object{"code": code, "error": f.text}
+			return object{"code": cmp.Or(f.code, "Client specified an invalid argument"), "error": f.text}
 		},
 		short: `{"id":"0d9e","object":"response","status":"completed","error":null,"incomplete_details":null,"model":"grok-4.7","output":[
  {"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"shoes"}},

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -132,9 +133,7 @@ func (s *Server) check(r *http.Request, body []byte) *fault {
 		return invalid("unexpected query")
 	}
 	want := map[string]string{"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "aiv-work/1"}
-	for name, value := range a.headers {
-		want[name] = value
-	}
+	maps.Copy(want, a.headers)
 	for name, value := range want {
 		if r.Header.Get(name) != value {
 			return invalid("header %s: %q", name, r.Header.Get(name))
