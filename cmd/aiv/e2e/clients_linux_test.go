@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -159,11 +158,6 @@ func TestFaultVanishingClients(t *testing.T) {
 // clients get the response.
 func vanishBehindLock(t *testing.T, p *process, pool *pgxpool.Pool, key string) {
 	t.Helper()
-	tx, err := pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(context.Background())
-	_, err = tx.Exec(t.Context(), `LOCK TABLE measurement_runs`)
-	must(t, err)
 	const clients = 1 + 4 // a run, and fewer reads than there are connections for them, since each waits at most 2 s
 	var conns []*net.TCPConn
 	for range clients {
@@ -172,23 +166,24 @@ func vanishBehindLock(t *testing.T, p *process, pool *pgxpool.Pool, key string) 
 		defer conn.Close()
 		conns = append(conns, conn.(*net.TCPConn))
 	}
-	for i, conn := range conns {
-		request := wireGet("?path=/v1/runs", key)
-		if i == 0 {
-			request = wirePost("half", key, testRun)
+	holdLock(t, pool.Config().ConnString(), `LOCK TABLE measurement_runs`, func() {
+		for i, conn := range conns {
+			request := wireGet("?path=/v1/runs", key)
+			if i == 0 {
+				request = wirePost("half", key, testRun)
+			}
+			_, err := io.WriteString(conn, request)
+			must(t, err)
+			if i%2 == 0 {
+				conn.CloseWrite()
+			}
 		}
-		_, err = io.WriteString(conn, request)
-		must(t, err)
-		if i%2 == 0 {
-			conn.CloseWrite()
+		storetest.Eventually(t, "a statement waits for the lock", func() bool { return storetest.Waiting(t, pool) > 0 })
+		for i := 1; i < clients; i += 2 {
+			conns[i].SetLinger(0) // a reset, as by a process that crashed
+			conns[i].Close()
 		}
-	}
-	storetest.Eventually(t, "a statement waits for the lock", func() bool { return storetest.Waiting(t, pool) > 0 })
-	for i := 1; i < clients; i += 2 {
-		conns[i].SetLinger(0) // a reset, as by a process that crashed
-		conns[i].Close()
-	}
-	must(t, tx.Rollback(t.Context()))
+	})
 	for i := 0; i < clients; i += 2 {
 		conns[i].SetDeadline(time.Now().Add(patience))
 		// On a slow machine the wait for the lock may have ended before the lock did.

@@ -48,11 +48,7 @@ func TestDemotedPrimary(t *testing.T) {
 	c.Stop()
 	must(t, os.WriteFile(filepath.Join(c.Data(), "standby.signal"), nil, 0o644))
 	c.Start(t)
-	ready := func() string {
-		_, text := p.asAdmin(t, "GET", "/readyz", "")
-		return text
-	}
-	wait(t, "the demoted server", "not ready: the database server is a standby", ready)
+	p.isReady(t, "of the demoted server", 503, "not ready: the database server is a standby")
 	for _, command := range [][]string{{"serve"}, {"serve", "-migrate"}, {"dispatch"}, {"migrate"}} {
 		refuses(t, c.URL(), "the database server is a standby, which is read-only; name the primary", command...)
 	}
@@ -61,5 +57,5 @@ func TestDemotedPrimary(t *testing.T) {
 		t.Errorf("aiv status: exit %d: %s%s", code, stdout, stderr)
 	}
 	c.Exec(t, "postgres", "SELECT pg_promote()")
-	wait(t, "the promoted server", "ok\n", ready)
+	p.isReady(t, "of the promoted server", 200, "ok")
 }
