@@ -184,12 +184,7 @@ func aiv(ctx context.Context, args ...string) (code int, stdout, stderr string) 
 	return code, out.String(), errs.String()
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 func connect(t *testing.T, url string) *pgxpool.Pool {
 	t.Helper()

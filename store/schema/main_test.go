@@ -34,12 +34,7 @@ var capabilities = []schema.Capability{schema.Base, {
 	Sequences: []schema.Object{{Name: "job_turn_numbers", Dispatch: schema.Privileges{schema.Usage}}},
 }}
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 // equal reports a difference between two values, which what describes.
 func equal[T any](t testing.TB, want, got T, what ...any) {

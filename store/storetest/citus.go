@@ -103,9 +103,7 @@ func EmptyOnCitus(t testing.TB) string {
 	if d != nil {
 		t.Cleanup(func() { d.drop(t, name) })
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return named(d.servers[0], name)
 }
 
@@ -142,18 +140,12 @@ func (d *distributedTemplate) everywhere(ctx context.Context, sql string) error 
 func createDistributed(t testing.TB) string {
 	t.Helper()
 	d, err := distributed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	name := distributedName(databases.Add(1))
 	t.Cleanup(func() { d.drop(t, name) })
-	if err := d.everywhere(t.Context(), "CREATE DATABASE "+name+" TEMPLATE "+d.name); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, d.everywhere(t.Context(), "CREATE DATABASE "+name+" TEMPLATE "+d.name))
 	coordinator := named(d.servers[0], name)
-	if err := setUpCopy(t.Context(), coordinator); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, setUpCopy(t.Context(), coordinator))
 	return coordinator
 }
 

@@ -12,16 +12,12 @@ import (
 // clock by the given time. Other functions of time are unchanged.
 func WithClockAhead(t testing.TB, pool *pgxpool.Pool, ahead time.Duration) *pgxpool.Pool {
 	t.Helper()
-	_, err := pool.Exec(t.Context(), `
+	Exec(t, pool, `
 		CREATE SCHEMA clock;
 		CREATE TABLE clock.ahead (by interval);
 		CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
 		AS 'SELECT pg_catalog.clock_timestamp() + by FROM clock.ahead'`)
-	if err == nil {
-		_, err = pool.Exec(t.Context(), `INSERT INTO clock.ahead VALUES ($1)`, ahead)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(t.Context(), `INSERT INTO clock.ahead VALUES ($1)`, ahead)
+	Must(t, err)
 	return reopen(t, pool, func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = "clock, pg_catalog, public" })
 }

@@ -42,13 +42,9 @@ func NewCluster(t testing.TB, settings ...string) *Cluster {
 func unpackCluster(t testing.TB, settings []string) *Cluster {
 	t.Helper()
 	archive, err := Archive()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	c := prepareCluster(t, settings)
-	if err := private.Unpack(archive, c.Data()); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, private.Unpack(archive, c.Data()))
 	return c
 }
 
@@ -61,9 +57,7 @@ func (c *Cluster) Standby(t testing.TB, settings ...string) *Cluster {
 		"standby.signal":       "",
 		"postgresql.auto.conf": "primary_conninfo = 'host=" + c.Dir + " port=" + clusterPort + " user=aiv application_name=standby'\n",
 	} {
-		if err := os.WriteFile(filepath.Join(s.Data(), name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, os.WriteFile(filepath.Join(s.Data(), name), []byte(text), 0o644))
 	}
 	s.Start(t)
 	return s
@@ -74,9 +68,7 @@ const clusterPort = "5432"
 func prepareCluster(t testing.TB, settings []string) *Cluster {
 	t.Helper()
 	c, err := makeCluster(settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() {
 		c.Kill()
 		if t.Failed() {
@@ -146,9 +138,7 @@ func ClusterURL(parameters string, clusters ...*Cluster) string {
 // Start starts the server and returns when it accepts connections. It waits for processes of a killed server to end.
 func (c *Cluster) Start(t testing.TB) {
 	t.Helper()
-	if err := c.start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, c.start(t.Context()))
 }
 
 func (c *Cluster) start(ctx context.Context) error {

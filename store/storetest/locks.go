@@ -23,9 +23,7 @@ func waitingSince(t testing.TB, pool *pgxpool.Pool, lock string, longer time.Dur
 			(SELECT max(result::bigint) FROM run_command_on_workers(format($3, $2::float8, $1::text)))) % 10000000000` // a global id is the server's number × 10^10 + the pid
 		args = append(args, `SELECT COALESCE(max(`+waitingSession+`), 0) `+waitingOnWorkers)
 	}
-	if err := pool.QueryRow(t.Context(), sql, args...).Scan(&pid); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, pool.QueryRow(t.Context(), sql, args...).Scan(&pid))
 	return pid
 }
 
@@ -63,9 +61,7 @@ func Waiting(t testing.TB, pool *pgxpool.Pool) (n int) {
 	t.Helper()
 	err := pool.QueryRow(t.Context(),
 		`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return n
 }
 
@@ -93,9 +89,7 @@ func Holders(t testing.TB, pool *pgxpool.Pool) (holders []*pgxpool.Pool) {
 		return []*pgxpool.Pool{pool}
 	}
 	d, err := distributed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	for _, server := range d.servers[1:] {
 		holders = append(holders, Open(t, named(server, pool.Config().ConnConfig.Database), store.Open, 8))
 	}
@@ -121,9 +115,7 @@ func PieceOf(t testing.TB, pool *pgxpool.Pool, table string, account store.ID) (
 		return pool, table
 	}
 	const shardOf = `SELECT shard_name($1::regclass, get_shard_id_for_distribution_column($1::regclass, $2::uuid))`
-	if err := pool.QueryRow(t.Context(), shardOf, table, account).Scan(&piece); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, pool.QueryRow(t.Context(), shardOf, table, account).Scan(&piece))
 	for _, holder := range Holders(t, pool) {
 		if slices.Contains(Pieces(t, holder, table), piece) {
 			return holder, piece

@@ -50,9 +50,7 @@ func Explain(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) Cost {
 func newSession(t testing.TB, pool *pgxpool.Pool) *Session {
 	t.Helper()
 	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return &Session{conn}
 }
 
@@ -91,9 +89,7 @@ func (s *Session) Explain(t testing.TB, sql string, args ...any) Cost {
 func costOf(t testing.TB, plan string) Cost {
 	t.Helper()
 	var plans []struct{ Plan planNode }
-	if err := json.Unmarshal([]byte(plan), &plans); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, json.Unmarshal([]byte(plan), &plans))
 	node := &plans[0].Plan
 	return Cost{node.rows(), node.Hit + node.Read}
 }
@@ -131,9 +127,7 @@ func execute(name string, literals []string) string {
 func (s *Session) run(t testing.TB, explain, sql string) string {
 	t.Helper()
 	tx, err := s.conn.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer tx.Rollback(context.WithoutCancel(t.Context()))
 	lines, err := store.Collect(t.Context(), tx, pgx.RowTo[string], explain, pgx.QueryExecModeSimpleProtocol)
 	if err != nil {

@@ -14,23 +14,18 @@ import (
 func MigrateAsThen(t testing.TB, databaseURL string, files []string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer conn.Close(t.Context())
 	exec := func(sql string, args ...any) {
 		t.Helper()
-		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
+		_, err := conn.Exec(t.Context(), sql, args...)
+		Must(t, err)
 	}
 	exec(`CREATE TABLE schema_migrations (version int PRIMARY KEY, name text NOT NULL, checksum bytea NOT NULL,
   applied_at timestamptz NOT NULL DEFAULT clock_timestamp(), oldest_compatible int)`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		version, name, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".sql"), "_")
 		exec(string(text))
 		sum := sha256.Sum256(text)

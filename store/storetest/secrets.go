@@ -20,9 +20,7 @@ func TablesWith(t testing.TB, pool *pgxpool.Pool, text string) (tables []string)
 		var n int
 		err := pool.QueryRow(t.Context(), `SELECT count(*) FROM `+name+` r
 			WHERE strpos(r::text, $1) > 0 OR strpos(r::text, encode(convert_to($1, 'UTF8'), 'hex')) > 0`, text).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		if n > 0 {
 			tables = append(tables, name)
 		}

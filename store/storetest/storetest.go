@@ -92,9 +92,7 @@ func Open(t testing.TB, url string, open func(context.Context, string, int32) (*
 		url += "&lock_timeout=1min"
 	}
 	pool, err := open(t.Context(), url, conns)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -103,12 +101,18 @@ func Open(t testing.TB, url string, open func(context.Context, string, int32) (*
 // returns the name quoted for SQL.
 func NewRole(t testing.TB, pool *pgxpool.Pool, suffix string) (name, quoted string) {
 	t.Helper()
-	if err := pool.QueryRow(t.Context(), `SELECT current_database() || $1`, suffix).Scan(&name); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, pool.QueryRow(t.Context(), `SELECT current_database() || $1`, suffix).Scan(&name))
 	quoted = pgx.Identifier{name}.Sanitize()
 	Exec(t, pool, "CREATE ROLE "+quoted+" LOGIN") // as Citus connects to other servers as the role
 	return name, quoted
+}
+
+// Must fails the test on an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Exec executes statements, one after the other.
@@ -128,9 +132,7 @@ var databases atomic.Int64
 func create(t testing.TB, template string) string {
 	t.Helper()
 	a, err := server()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	name := fmt.Sprintf("test_%d", databases.Add(1))
 	url, err := a.create(t.Context(), name, template)
 	if err != nil {

@@ -16,12 +16,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 // again returns a command that runs one test of a copy of this test program, which finds the value in copyEnv.
 func again(test, value string, args ...string) *exec.Cmd {

@@ -21,9 +21,7 @@ func reopen(t testing.TB, pool *pgxpool.Pool, change func(*pgx.ConnConfig)) *pgx
 	config := pool.Config()
 	change(config.ConnConfig)
 	reopened, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(reopened.Close)
 	return reopened
 }

@@ -405,12 +405,7 @@ func (l *logBuffer) end() string {
 	return text[max(0, len(text)-1000):]
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 // host returns the process's address.
 func (p *process) host() string {

@@ -10,12 +10,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 // equal compares what a test got with what it wants.
 func equal(t *testing.T, what string, got, want any) {

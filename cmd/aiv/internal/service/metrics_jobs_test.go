@@ -20,12 +20,7 @@ func TestMain(m *testing.M) {
 	storetest.Main(m)
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 // TestRecountMetrics: answers wait for their recount until it has ended.
 func TestRecountMetrics(t *testing.T) {
