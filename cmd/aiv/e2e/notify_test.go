@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"aiv/store/storetest"
 )
@@ -20,44 +19,26 @@ func TestSystemdIsNotified(t *testing.T) {
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	must(t, err)
 	defer conn.Close()
-	heard := make(chan string, 100_000)
+	var said logBuffer
 	go func() { // all the time: the process waits while the queue of the socket is full
-		said := make([]byte, 1024)
-		for {
-			n, err := conn.Read(said)
+		for b := make([]byte, 1024); ; {
+			n, err := conn.Read(b)
 			if err != nil {
 				return
 			}
-			heard <- string(said[:n])
+			said.Write(append(b[:n:n], '\n'))
 		}
 	}()
-	hear := func() string {
-		t.Helper()
-		select {
-		case said := <-heard:
-			return said
-		case <-time.After(patience):
-			t.Fatal("no further notification")
-			return ""
-		}
-	}
 	cmd := exec.Command(binary, onFreePorts("serve")...)
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=200000")
 	p := start(t, url, cmd)
-	if said := hear(); !strings.HasPrefix(said, "READY=1\nSTATUS=Serving 127.0.0.1:") {
-		t.Errorf("it says %q first", said)
-	}
+	const ready = `^READY=1\nSTATUS=Serving 127\.0\.0\.1:.*\n`
+	wait(t, "the notifications", ready, said.String)
 	// Its tables are gone, so it is not ready, but it lives.
 	storetest.Exec(t, pool, `DROP SCHEMA public CASCADE`)
-	for range 3 {
-		if said := hear(); said != "WATCHDOG=1" {
-			t.Errorf("it says %q", said)
-		}
-	}
+	lives := func() int { return strings.Count(said.String(), "WATCHDOG=1\n") }
+	before := lives()
+	storetest.Eventually(t, "it notifies the watchdog", func() bool { return lives() >= before+3 })
 	stops(t, p)
-	for said := hear(); !strings.HasPrefix(said, "STOPPING=1\n"); said = hear() {
-		if said != "WATCHDOG=1" {
-			t.Fatalf("it says %q", said)
-		}
-	}
+	wait(t, "the notifications", ready+`(WATCHDOG=1\n)+STOPPING=1\n`, said.String)
 }
