@@ -107,11 +107,7 @@ func (l *load) create(key string, a *asked) {
 	l.mu.Unlock()
 	began := time.Now()
 	for try := rand.IntN(2); ; try++ {
-		sent := time.Now()
-		got, err := l.process(try).do(context.Background(), "POST", "", a.key, key, a.body)
-		if err == nil {
-			l.received(key, a, got, time.Since(sent))
-		}
+		got, err := l.ask(try, "POST", "", a.key, key, a.body)
 		if errors.Is(err, errCutOff) {
 			l.cut.Add(1)
 		}
@@ -136,19 +132,25 @@ func (l *load) process(i int) *process {
 	return serves[i%len(serves)]
 }
 
-// received checks a response: during a fault only success, 503 with Retry-After, and 409 for a concurrent duplicate are
-// allowed.
-func (l *load) received(what string, a *asked, got answer, took time.Duration) {
+// ask sends a request and checks its response: during a fault only success, 503 with Retry-After, 409 for a concurrent
+// duplicate, and 429 for a read are allowed.
+func (l *load) ask(try int, method, address, key, idempotencyKey, body string) (answer, error) {
+	sent := time.Now()
+	got, err := l.process(try).do(context.Background(), method, address, key, idempotencyKey, body)
+	if err != nil {
+		return answer{}, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.statuses[got.status]++
-	l.slowest = max(l.slowest, took)
+	l.slowest = max(l.slowest, time.Since(sent))
 	switch {
-	case got.status == 200 || got.status == 202 || got.status == 429 && a == nil:
+	case got.status == 200 || got.status == 202 || got.status == 429 && method == "GET":
 	case (got.status == 503 || got.status == 409 && strings.Contains(got.body, "idempotency_key_in_use")) && got.header.Get("Retry-After") != "":
 	default:
-		l.errorf("%s: got %d %v %s", what, got.status, got.header, got.body)
+		l.errorf("%s %s %s: got %d %v %s", method, address, idempotencyKey, got.status, got.header, got.body)
 	}
+	return got, nil
 }
 
 // faults are those that clients report.
@@ -188,21 +190,14 @@ func (l *load) refused() { l.got(http.StatusServiceUnavailable, 1) }
 // spend sends more requests than the small limit admits, and counts the admitted ones of each window.
 func (l *load) spend() {
 	for try := 0; !l.over.Load(); try++ {
-		sent := time.Now()
-		got, err := l.process(try).do(context.Background(), "GET", "?path=/v1/me", l.small.Key, "", "")
-		if err == nil {
-			l.received("me", nil, got, time.Since(sent))
-		}
+		got, err := l.ask(try, "GET", "?path=/v1/me", l.small.Key, "", "")
 		if err == nil && got.status == 200 {
 			l.mu.Lock()
 			l.windows[got.header.Get("X-RateLimit-Reset")]++
 			l.mu.Unlock()
 		}
 		if run, key := l.known(); run != "" { // an acknowledged run can be read
-			sent := time.Now()
-			if got, err := l.process(try).do(context.Background(), "GET", "?path=/v1/runs/"+run, key, "", ""); err == nil {
-				l.received("a run", nil, got, time.Since(sent))
-			}
+			l.ask(try, "GET", "?path=/v1/runs/"+run, key, "", "")
 		}
 		<-time.After(max(l.pause/2, 5*time.Millisecond))
 	}
