@@ -26,30 +26,30 @@ type crowd struct {
 	token string
 	http  http.Client
 
-	loads, waits         sync.WaitGroup
-	stopLoads, stopWaits chan struct{}
+	loads, waits group
 
 	largest, refused, woken atomic.Int64 // settlements of 8 MiB, those of them that got 503, and waiting claims that got jobs
 }
 
 func newCrowd(t *testing.T, p *process, token string) *crowd {
-	c := &crowd{faults: faults{t: t}, p: p, token: token, stopLoads: make(chan struct{}), stopWaits: make(chan struct{})}
+	c := &crowd{faults: faults{t: t}, p: p, token: token, loads: group{ended: make(chan struct{})}, waits: group{ended: make(chan struct{})}}
 	c.http = http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 2000}}
 	t.Cleanup(c.http.CloseIdleConnections)
 	return c
 }
 
-// repeat does f until its group is stopped.
-func (c *crowd) repeat(group *sync.WaitGroup, f func()) {
-	stop := c.stopLoads
-	if group == &c.waits {
-		stop = c.stopWaits
-	}
-	group.Go(func() {
+// A group is workers that repeat what they do until ended is closed.
+type group struct {
+	sync.WaitGroup
+	ended chan struct{}
+}
+
+func (g *group) repeat(f func()) {
+	g.Go(func() {
 		for {
 			f()
 			select {
-			case <-stop:
+			case <-g.ended:
 				return
 			default:
 			}
@@ -61,7 +61,7 @@ func (c *crowd) repeat(group *sync.WaitGroup, f func()) {
 func (c *crowd) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
-	case <-c.stopLoads:
+	case <-c.loads.ended:
 	}
 }
 
@@ -109,7 +109,7 @@ func (c *crowd) waitForJobs() {
 		c.woken.Add(1)
 	}
 	select {
-	case <-c.stopWaits: // the process ends
+	case <-c.waits.ended: // the process ends
 	default:
 		c.claimed("a waiting claim", err)
 	}

@@ -32,7 +32,7 @@ func TestFaultWorkers(t *testing.T) {
 
 	waiting := crowdOf(byForm(200, 1000))
 	for range waiting {
-		c.repeat(&c.waits, c.waitForJobs)
+		c.waits.repeat(c.waitForJobs)
 	}
 	storetest.Eventually(t, "nine of ten claims wait", func() bool { // the others are between two waits
 		return readExposition(t, dispatch.metrics(t)).values["aiv_claims_waiting"] >= float64(waiting)*0.9
@@ -54,20 +54,20 @@ func TestFaultWorkers(t *testing.T) {
 		order(`"m"`, questions, 20)
 	}
 	for range crowdOf(8) {
-		c.repeat(&c.loads, c.settleMuch)
+		c.loads.repeat(c.settleMuch)
 	}
 	for range crowdOf(30) {
-		c.repeat(&c.loads, c.vanish)
+		c.loads.repeat(c.vanish)
 	}
 	for range crowdOf(60) {
-		c.repeat(&c.loads, c.sendSlowly)
-		c.repeat(&c.loads, c.readNothing)
+		c.loads.repeat(c.sendSlowly)
+		c.loads.repeat(c.readNothing)
 	}
-	c.repeat(&c.loads, func() { // wakes all waiting claims
+	c.loads.repeat(func() { // wakes all waiting claims
 		order(`"mw"`, `"q1"`, 1)
 		<-time.After(200 * time.Millisecond)
 	})
-	c.repeat(&c.loads, func() { // the other worker has jobs all the time
+	c.loads.repeat(func() { // the other worker has jobs all the time
 		c.pause(5 * time.Second)
 		order(`"m"`, questions, 20)
 	})
@@ -76,7 +76,7 @@ func TestFaultWorkers(t *testing.T) {
 	if storetest.Long() {
 		storetest.Eventually(t, "a settlement of 8 MiB succeeds", func() bool { return c.largest.Load() > 0 })
 	}
-	close(c.stopLoads)
+	close(c.loads.ended)
 	c.loads.Wait()
 	// On a slow machine each of them may have taken too long beside the others. One alone succeeds.
 	storetest.Eventually(t, "a settlement of 8 MiB succeeds alone", func() bool {
@@ -88,7 +88,7 @@ func TestFaultWorkers(t *testing.T) {
 	memory := dispatch.memory(t, memoryBound())
 	t.Logf("while %d claims waited, another worker settled %d jobs, each within %v", waiting, worked, longest)
 	t.Logf("%d settlements of 8 MiB, %d refused; %d waiting claims got jobs; memory %d MiB", c.largest.Load(), c.refused.Load(), c.woken.Load(), memory)
-	close(c.stopWaits)
+	close(c.waits.ended)
 	dispatch.kill() // SIGTERM would let idle connections and waiting claims end first
 	c.waits.Wait()
 }
