@@ -150,16 +150,12 @@ func TestMigrateStopsWaiting(t *testing.T) {
 		_, err := schema.Migrate(ctx, pool)
 		ended <- err
 	}()
-	waiting := func() int {
-		return column[int](t, pool, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
-			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)[0]
-	}
-	storetest.Eventually(t, "the migration waits for the lock", func() bool { return waiting() == 1 })
+	storetest.Eventually(t, "the migration waits for the lock", func() bool { return storetest.Waiting(t, pool) == 1 })
 	interrupt()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want context.Canceled", err)
 	}
-	storetest.Eventually(t, "its session has ended", func() bool { return waiting() == 0 })
+	storetest.Eventually(t, "its session has ended", func() bool { return storetest.Waiting(t, pool) == 0 })
 }
 
 // TestStatus: before the migrations, with them, and with a newer one, services and migrations get the same error. The
