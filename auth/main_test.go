@@ -111,12 +111,7 @@ func start(f func() error) <-chan error {
 	return done
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 // equal reports a difference between two values.
 func equal[T any](t testing.TB, what string, want, got T, options ...cmp.Option) {

@@ -45,12 +45,7 @@ func read[T any](t *testing.T, f *fixture, sql string, args ...any) (value T) {
 	return value
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 func equal(t *testing.T, what string, want, got any, opts ...cmp.Option) {
 	t.Helper()

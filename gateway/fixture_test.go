@@ -365,12 +365,7 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 	return f.target(t)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 // parseRun returns the UUID of a run's id.
 func parseRun(t testing.TB, text string) string {

@@ -145,12 +145,7 @@ func titleOf(id store.ID, title string) []byte {
 	return fmt.Appendf(nil, `{"id":%q,"title":%q}`, id.UUID(), title)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 // equal reports a difference between two values. Times in different zones are equal.
 func equal[T any](t testing.TB, what string, want, got T) {

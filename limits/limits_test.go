@@ -210,12 +210,7 @@ func TestUnknownKeysAreNotCounted(t *testing.T) {
 	equal(t, []uint64{200, 0}, []uint64{stats.Lookups.Inputs, stats.Counts.Inputs}, "lookups and counts")
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 func ignore(_ any, err error) error { return err }
 

@@ -297,12 +297,7 @@ func (s *site) hold(t *testing.T, gate string) (release func()) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 // equal reports a difference between two values, which what describes.
 func equal[T any](t testing.TB, want, got T, what ...any) {

@@ -15,12 +15,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 // equal reports a difference between two values, which what describes.
 func equal[T any](t testing.TB, want, got T, what ...any) {

@@ -188,9 +188,4 @@ func (s *site) claim(limit int) []map[string]any {
 	return r.body.Jobs
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must

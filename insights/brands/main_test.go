@@ -49,12 +49,7 @@ func (f *fixture) exec(t testing.TB, sql string, args ...any) {
 // another returns the fixture of another account.
 func (f *fixture) another(t testing.TB) *fixture { return &fixture{f.pool, f.newAccount(t)} }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 // named returns a change to a competitor with a name and aliases.
 func named(name string, aliases ...string) brands.Change {

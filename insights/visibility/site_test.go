@@ -314,9 +314,4 @@ func (s *site) check(t testing.TB, when string, want visibility.Answers, mention
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must

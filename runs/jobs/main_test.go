@@ -369,12 +369,7 @@ func (s *site) begin(sql string, args ...any) pgx.Tx {
 	return tx
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 // equal reports a difference between two values, which what describes.
 func equal[T any](t testing.TB, want, got T, what ...any) {

@@ -24,12 +24,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 func ignore(_ any, err error) error { return err }
 

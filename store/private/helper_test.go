@@ -95,12 +95,7 @@ func (u *user) end(t *testing.T) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 // equal reports a difference between two values, which what describes.
 func equal[T any](t testing.TB, want, got T, what ...any) {

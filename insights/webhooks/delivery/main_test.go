@@ -358,12 +358,7 @@ func (f *fixture) hook(h *hook) *hook {
 	return h
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 // equal reports a difference between two values, which what describes.
 func equal[T any](t testing.TB, want, got T, what ...any) {
