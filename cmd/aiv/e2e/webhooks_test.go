@@ -52,7 +52,8 @@ func TestWebhooksListen(t *testing.T) {
 	}
 
 	event := member(t, serve.send(t, http.StatusAccepted, "POST", "/v1/webhooks/"+id+"/test", key.Key, "", "{}").body, "id")
-	wait(t, "the delivery", `^`+event+` webhook\.test \{"type":"webhook\.test","timestamp":".*"data":\{"webhook_id":"`+id+`"\}\}\n$`, printed.String)
+	line := `^` + event + ` webhook\.test \{"type":"webhook\.test","timestamp":".*"data":\{"webhook_id":"` + id + `"\}\}\n$`
+	wait(t, "the delivery", line, printed.String)
 
 	type webhook struct {
 		ID             string

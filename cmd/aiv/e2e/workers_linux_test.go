@@ -87,7 +87,8 @@ func TestFaultWorkers(t *testing.T) {
 	})
 	memory := dispatch.memory(t, memoryBound())
 	t.Logf("while %d claims waited, another worker settled %d jobs, each within %v", waiting, worked, longest)
-	t.Logf("%d settlements of 8 MiB, %d refused; %d waiting claims got jobs; memory %d MiB", c.largest.Load(), c.refused.Load(), c.woken.Load(), memory)
+	t.Logf("%d settlements of 8 MiB, %d refused; %d waiting claims got jobs; memory %d MiB",
+		c.largest.Load(), c.refused.Load(), c.woken.Load(), memory)
 	close(c.waits.ended)
 	dispatch.kill() // SIGTERM would let idle connections and waiting claims end first
 	c.waits.Wait()
