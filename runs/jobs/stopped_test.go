@@ -56,8 +56,8 @@ func TestStoppedClaim(t *testing.T) {
 func (s *site) whileStopped(sql string, f func(*pgxpool.Pool) error, then func()) {
 	s.t.Helper()
 	stop := newStopper(sql)
-	// The empty setting restores the bound of the product, which tests lengthen.
-	pool := storetest.WithTracer(s.t, s.open(s.t, "&aiv.max_idle_with_locks="), stop)
+	// Without options, sessions have the bound of the product, which the URLs of tests lengthen.
+	pool := storetest.WithTracer(s.t, s.open(s.t, "&options="), stop)
 	s.t.Cleanup(stop.release) // before the pool is closed, which waits for the connection
 	ended := make(chan error, 1)
 	go func() { ended <- f(pool) }()
