@@ -37,7 +37,10 @@ func (s *Scheduler) Backdate(ctx context.Context, account, id store.ID, past []P
 
 func (s *Scheduler) backdate(ctx context.Context, account, id store.ID, p Past) error {
 	var began time.Time
-	if err := s.cfg.Pool.QueryRow(ctx, addPast, account, id, p.DueAt, p.Run).Scan(&began); err != nil {
+	if _, err := s.cfg.Pool.Exec(ctx, addPast, account, id, p.DueAt, p.Run); err != nil {
+		return err
+	}
+	if err := s.cfg.Pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&began); err != nil {
 		return err
 	}
 	if err := s.evaluate(ctx, waiting{account, id, p.DueAt, p.Run}); err != nil {
@@ -55,7 +58,7 @@ func (s *Scheduler) backdate(ctx context.Context, account, id store.ID, p Past) 
 const (
 	addPast = `
 INSERT INTO schedule_occurrences (account_id, schedule_id, due_at, last_due_at, count, status, run_id, created_at)
-VALUES ($1, $2, $3, $3, 1, 'created', $4, $3) RETURNING clock_timestamp()`
+VALUES ($1, $2, $3, $3, 1, 'created', $4, $3)`
 
 	backdateOccurrence = `
 WITH occurrence AS (

@@ -200,7 +200,7 @@ func (d *decision) write(ctx context.Context, span Span) (written []Occurrence, 
 		after.pause(d.pause)
 	}
 	changed, err := one(ctx, d.tx, carriedOut, sch.AccountID, sch.ID, after.Status, after.PausedReason, after.NextAt, after.LastDueAt,
-		after.LastRunID, after.Refused, updatedAt(&sch.Schedule, d.pause, sch.Now))
+		after.LastRunID, after.Refused, updatedAt(&sch.Schedule, d.pause, sch.Now), sch.Now)
 	if err != nil {
 		return nil, err
 	}

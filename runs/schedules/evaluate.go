@@ -173,7 +173,9 @@ func readView(ctx context.Context, tx pgx.Tx, w waiting) (*view, error) {
 func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *insights.Changes, err error) {
 	changes = &insights.Changes{}
 	err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT `+store.BoundIdle); err != nil {
+		var bound string
+		var now time.Time
+		if err := tx.QueryRow(ctx, `SELECT `+store.BoundIdle+`, clock_timestamp()`).Scan(&bound, &now); err != nil {
 			return err
 		}
 		if err := insights.LockDerived(ctx, tx, w.Account); err != nil {
@@ -192,7 +194,7 @@ func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *ins
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
-		tag, err = tx.Exec(ctx, setEvaluated, w.Account, w.Schedule, w.DueAt, w.Run)
+		tag, err = tx.Exec(ctx, setEvaluated, w.Account, w.Schedule, w.DueAt, w.Run, now)
 		if err != nil {
 			return err
 		}
@@ -234,7 +236,8 @@ WHERE o.account_id = $1 AND o.schedule_id = $2 AND o.due_at < $3 AND o.status = 
   AND 5 * r.jobs_failed::bigint <= r.total_jobs
 ORDER BY o.due_at DESC LIMIT 4`
 
+	// setEvaluated gets the time as a parameter, because Citus rejects volatile functions in an UPDATE.
 	setEvaluated = `
-UPDATE schedule_occurrences SET evaluated_at = clock_timestamp()
+UPDATE schedule_occurrences SET evaluated_at = $5
 WHERE account_id = $1 AND schedule_id = $2 AND due_at = $3 AND run_id = $4 AND evaluated_at IS NULL`
 )

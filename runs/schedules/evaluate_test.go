@@ -193,6 +193,18 @@ func (m *monitored) outlineAlerts(t *testing.T) string {
 	return strings.Join(words, ", ")
 }
 
+// TestDueTimeIsCarriedOutAndEvaluated: the run of a due time is created and evaluated, on a cluster too.
+func TestDueTimeIsCarriedOutAndEvaluated(t *testing.T) {
+	m := newMonitored(t)
+	m.due(t, m.schedule.ID, m.schedule.NextAt.Add(-time.Hour))
+	must(t, m.process.CarryOut(t.Context()))
+	m.finish(t, *m.occurrences(t, m.schedule.ID)[0].RunID, mentions(4, 0))
+	must(t, m.process.Evaluate(t.Context()))
+	if m.occurrences(t, m.schedule.ID)[0].EvaluatedAt == nil {
+		t.Error("the run was not evaluated")
+	}
+}
+
 // TestDropOpensOneAlert: a drop of all models opens one alert, which stays as it is while the drop lasts, and resolves.
 func TestDropOpensOneAlert(t *testing.T) {
 	m := newMonitored(t)

@@ -210,11 +210,13 @@ func (s *site) withClock(t *testing.T) (advance func(time.Duration)) {
 		s.database.clock = storetest.WithClockAhead(storetest.Lasting(t), s.pool, 0)
 	}
 	s.pool = s.database.clock
-	s.exec(t, `UPDATE clock.ahead SET by = '0'`)
+	var ahead time.Duration
+	storetest.SetClockAhead(t, s.pool, ahead)
 	s.admin.Pool = s.pool
 	s.schedules = schedules.New(config(s.pool))
 	return func(d time.Duration) {
-		s.exec(t, `UPDATE clock.ahead SET by = by + $1`, d)
+		ahead += d
+		storetest.SetClockAhead(t, s.pool, ahead)
 	}
 }
 

@@ -38,10 +38,11 @@ INSERT INTO schedule_occurrences (account_id, schedule_id, due_at, last_due_at, 
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 RETURNING ` + columnsOfOccurrence
 
+	// carriedOut returns the schedule as of $10, because Citus rejects a volatile function in RETURNING.
 	carriedOut = `
 UPDATE schedules SET status = $3, paused_reason = $4, next_at = $5, last_due_at = $6, last_run_id = $7, refused = $8, updated_at = $9
 WHERE account_id = $1 AND id = $2
-RETURNING ` + columns + `, clock_timestamp()`
+RETURNING ` + columns + `, $10::timestamptz`
 
 	runStatus = `SELECT status FROM measurement_runs WHERE account_id = $1 AND id = $2`
 )

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,12 +13,31 @@ import (
 // clock by the given time. Other functions of time are unchanged.
 func WithClockAhead(t testing.TB, pool *pgxpool.Pool, ahead time.Duration) *pgxpool.Pool {
 	t.Helper()
+	Exec(t, pool, `CREATE SCHEMA clock`)
+	onEachServer(t, pool, `CREATE TABLE clock.ahead AS SELECT interval '0' AS by`)
 	Exec(t, pool, `
-		CREATE SCHEMA clock;
-		CREATE TABLE clock.ahead (by interval);
 		CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
 		AS 'SELECT pg_catalog.clock_timestamp() + by FROM clock.ahead'`)
-	_, err := pool.Exec(t.Context(), `INSERT INTO clock.ahead VALUES ($1)`, ahead)
-	Must(t, err)
+	SetClockAhead(t, pool, ahead)
 	return reopen(t, pool, func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = "clock, pg_catalog, public" })
+}
+
+// SetClockAhead changes by how much the clock of WithClockAhead is ahead.
+func SetClockAhead(t testing.TB, pool *pgxpool.Pool, ahead time.Duration) {
+	t.Helper()
+	onEachServer(t, pool, fmt.Sprintf(`UPDATE clock.ahead SET by = '%d microseconds'`, ahead.Microseconds()))
+}
+
+// onEachServer executes a statement on each server of a cluster, any of which may evaluate the function.
+func onEachServer(t testing.TB, pool *pgxpool.Pool, sql string) {
+	t.Helper()
+	if !OnCitus() {
+		Exec(t, pool, sql)
+		return
+	}
+	var failed *string
+	Must(t, pool.QueryRow(t.Context(), `SELECT string_agg(result, '; ') FROM run_command_on_all_nodes($1) WHERE NOT success`, sql).Scan(&failed))
+	if failed != nil {
+		t.Fatalf("%s: %s", sql, *failed)
+	}
 }
