@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -17,11 +16,9 @@ import (
 	"aiv/auth"
 	"aiv/catalog"
 	"aiv/gateway/problem"
-	"aiv/gateway/request"
 	"aiv/limits"
 	"aiv/store"
 	"aiv/store/batch"
-	"aiv/store/strictjson"
 )
 
 // TestShareIsBounded: what is in use is bounded, for one account and for all, and can be taken again when it was
@@ -88,19 +85,6 @@ type onWrite func(n int)
 func (f onWrite) Write(p []byte) (int, error) {
 	f(len(p))
 	return len(p), nil
-}
-
-// TestFaultsAreShort: the reported errors do not grow with the names in a body.
-func TestFaultsAreShort(t *testing.T) {
-	v, err := strictjson.Parse(`{"`+strings.Repeat("é", maxBody/4)+`": 1}`, jsonLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var f problem.Faults
-	request.NewObject(&v, request.At("#"), &f)
-	if len(f) != 1 || len(f[0].Pointer)+len(f[0].Detail) > 300 {
-		t.Errorf("got %d faults: %.500s", len(f), fmt.Sprint(f))
-	}
 }
 
 // TestReadsThatWaitAreBounded: an account cannot take all places in the queue. A read leaves it when it is served, when

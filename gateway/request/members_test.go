@@ -3,6 +3,7 @@ package request
 import (
 	"math"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,6 +31,8 @@ func TestObjectReportsEachMember(t *testing.T) {
 		{"no object", `[]`, read{}, problem.Faults{{Pointer: "#/body", Detail: "must be an object, not an array"}}},
 		{"unknown members", `{` + good + `,"~a/b é":1}`, read{"", "a", 1, 10, []string{"a", "b"}},
 			problem.Faults{{Pointer: "#/body/~0a~1b%20%C3%A9", Detail: "unknown member"}}},
+		{"a long name", `{` + good + `,"` + strings.Repeat("é", 1000) + `":1}`, read{"", "a", 1, 10, []string{"a", "b"}},
+			problem.Faults{{Pointer: "#/body", Detail: "has an unknown member " + strings.Repeat("é", 32) + "…"}}},
 		{"missing members", `{}`, read{}, problem.Faults{
 			{Pointer: "#/body/text", Detail: "is required"}, {Pointer: "#/body/matching", Detail: "is required"},
 			{Pointer: "#/body/positive", Detail: "is required"}, {Pointer: "#/body/integer", Detail: "is required"},
