@@ -21,7 +21,7 @@ const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 func connect(t *testing.T, h http.HandlerFunc) net.Conn {
 	t.Helper()
 	client, server := net.Pipe()
-	serveOn(t, listenOnce(server), h)
+	run(t, newServer(h), listenOnce(server))
 	return client
 }
 

@@ -31,9 +31,6 @@ func start(s *http.Server, l net.Listener, drain time.Duration) (stop func(), en
 	return stop, end
 }
 
-// serveOn serves on the listener until the test ends.
-func serveOn(t testing.TB, l net.Listener, h http.HandlerFunc) { run(t, newServer(h), l) }
-
 // run runs a server until the test ends.
 func run(t testing.TB, s *http.Server, l net.Listener) {
 	stop, ended := start(s, l, time.Minute)
