@@ -3,6 +3,7 @@ package limits_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,75 +14,62 @@ import (
 
 	"aiv/auth"
 	"aiv/limits"
+	"aiv/store"
 	"aiv/store/storetest"
 )
 
-// TestNextRequest changes a credential between two requests, in another process than that of the requests.
+// TestNextRequest changes a credential, its plan or its account between two requests, in another process than that of
+// the requests. Each change holds for the next request.
 func TestNextRequest(t *testing.T) {
 	s := newSite(t)
-	limiter, key := s.process(t), s.key(t, 1000)
-
-	for range 3 {
-		admitted(t, limiter, key, "a fresh key")
-	}
-	// The minute may end between the following requests.
-	const low, high = 2, 1_000_000
-	s.set(t, key, auth.Terms{RateLimit: new(low)})
-	first, err := limiter.Admit(t.Context(), key.Hash)
-	must(t, err)
-	if first.Window.Limit != low || first.Window.Remaining > 0 && first.Admitted && first.Window.Remaining != low-1 {
-		t.Errorf("a lowered limit does not hold for the next request: %+v", first)
-	}
-	s.set(t, key, auth.Terms{RateLimit: new(high), Scopes: []string{"runs:read"}})
-	if a := admitted(t, limiter, key, "a raised limit"); a.Window.Limit != high || len(a.Credential.Scopes) != 1 {
-		t.Errorf("a raised limit or a changed scope does not hold for the next request: %+v", a)
-	}
-	must(t, ignore(s.admin.DisableKey(t.Context(), key.id)))
-	unknown(t, limiter, key, "a disabled key")
-	must(t, ignore(s.admin.EnableKey(t.Context(), key.id)))
-	admitted(t, limiter, key, "an enabled key")
-	s.set(t, key, auth.Terms{ExpiresAt: new(time.Now().Add(time.Hour))})
-	s.exec(t, `UPDATE credentials SET expires_at = now() WHERE id = $1`, key.id)
-	unknown(t, limiter, key, "an expired key")
-	s.set(t, key, auth.Terms{ExpiresAt: new(time.Time)})
-	admitted(t, limiter, key, "a key that expires no more")
-	must(t, ignore(s.admin.RevokeKey(t.Context(), key.id)))
-	unknown(t, limiter, key, "a revoked key")
-}
-
-// TestNextRequestAfterThePlan: a change of the plan or the account holds for the next request, too.
-func TestNextRequestAfterThePlan(t *testing.T) {
-	s := newSite(t)
 	limiter, key := s.process(t), s.key(t, 0)
+	plan := func(code, feature string, limit int) func() error {
+		return func() error {
+			return s.admin.SetPlan(t.Context(), auth.Plan{Code: code, Features: []string{feature}, RateLimit: &limit})
+		}
+	}
+	set := func(terms auth.Terms) func() error {
+		return func() error { return ignore(s.admin.SetKey(t.Context(), key.id, terms)) }
+	}
+	state := func(change func(context.Context, store.ID) (auth.Issued, error)) func() error {
+		return func() error { return ignore(change(t.Context(), key.id)) }
+	}
+	sql := func(sql string) func() error { return func() error { return ignore(s.pool.Exec(t.Context(), sql)) } }
+	const inSQL = "the plan in SQL, as a replica writes"
 	for _, test := range []struct {
-		name     string
-		change   func() error
-		limit    int
-		features []string
-		triggers bool // tell aiv of the change
+		name   string
+		change func() error
+		want   string // the limit, the features and the scopes; none: the key is unknown
 	}{
-		{"nothing", func() error { return nil }, auth.DefaultRateLimit, []string{auth.APIAccess}, false},
-		{"the plan's limit and features", func() error {
-			return s.admin.SetPlan(t.Context(), auth.Plan{Code: "test", Features: []string{"x"}, RateLimit: new(700)})
-		}, 700, []string{"x"}, false},
-		{"another plan", func() error {
-			return s.admin.SetPlan(t.Context(), auth.Plan{Code: "other", Features: []string{"y"}, RateLimit: new(800)})
-		}, 700, []string{"x"}, false},
+		{"nothing", set(auth.Terms{}), fmt.Sprint(auth.DefaultRateLimit, " [api_access] ", auth.Scopes)},
+		{"the scopes", set(auth.Terms{Scopes: []string{"runs:read"}}), "60 [api_access] [runs:read]"},
+		{"the plan's limit and features", plan("test", "x", 700), "700 [x] [runs:read]"},
+		{"another plan", plan("other", "y", 800), "700 [x] [runs:read]"},
 		{"the account's plan", func() error {
 			return ignore(s.admin.SetAccountPlan(t.Context(), s.account, "other"))
-		}, 800, []string{"y"}, false},
-		{"in SQL, as a replica writes", func() error {
-			return ignore(s.pool.Exec(t.Context(), `
-				BEGIN; SET LOCAL session_replication_role = replica; UPDATE plans SET rate_limit_per_minute = 900; COMMIT`))
-		}, 900, []string{"y"}, true},
+		}, "800 [y] [runs:read]"},
+		{inSQL, sql(`
+			BEGIN; SET LOCAL session_replication_role = replica; UPDATE plans SET rate_limit_per_minute = 900; COMMIT`),
+			"900 [y] [runs:read]"},
+		{"its own limit", set(auth.Terms{RateLimit: new(1_000_000)}), "1000000 [y] [runs:read]"},
+		{"a lower limit", set(auth.Terms{RateLimit: new(500)}), "500 [y] [runs:read]"},
+		{"disabled", state(s.admin.DisableKey), ""},
+		{"enabled", state(s.admin.EnableKey), "500 [y] [runs:read]"},
+		{"an expiry", set(auth.Terms{ExpiresAt: new(time.Now().Add(time.Hour))}), "500 [y] [runs:read]"},
+		{"expired", sql(`UPDATE credentials SET expires_at = now()`), ""},
+		{"no expiry", set(auth.Terms{ExpiresAt: new(time.Time)}), "500 [y] [runs:read]"},
+		{"revoked", state(s.admin.RevokeKey), ""},
 	} {
-		if test.triggers && storetest.OnCitus() {
+		if test.name == inSQL && storetest.OnCitus() {
 			continue // a cluster has no triggers, so that only aiv may change these tables
 		}
 		must(t, test.change())
+		if test.want == "" {
+			unknown(t, limiter, key, test.name)
+			continue
+		}
 		a := admitted(t, limiter, key, test.name)
-		equal(t, test.limit, a.Window.Limit, test.name)
-		equal(t, test.features, a.Credential.Plan.Features, test.name)
+		equal(t, test.want, fmt.Sprint(a.Window.Limit, a.Credential.Plan.Features, a.Credential.Scopes), test.name)
 	}
 }
 
