@@ -15,13 +15,12 @@ import (
 // fakeConn is a connection that was opened from an address.
 type fakeConn struct {
 	net.Conn
-	remote               net.Addr
-	closed, halvesClosed int
+	remote net.Addr
+	closed int
 }
 
 func (c *fakeConn) RemoteAddr() net.Addr { return c.remote }
 func (c *fakeConn) Close() error         { c.closed++; return nil }
-func (c *fakeConn) CloseWrite() error    { c.halvesClosed++; return nil }
 
 // fakeListener returns one connection, and then an error.
 type fakeListener struct {
@@ -99,16 +98,6 @@ func TestListenerBounds(t *testing.T) {
 	}
 	if l.open != 4 || len(l.byAddress) != 0 {
 		t.Errorf("%d connections of %d addresses are open, want 4 without an address", l.open, len(l.byAddress))
-	}
-}
-
-// TestCloseWrite: net/http can end the sending side of a connection, by which the client can still read a response to a
-// body that was not read to its end.
-func TestCloseWrite(t *testing.T) {
-	c := &fakeConn{remote: &net.UnixAddr{}}
-	limited, _ := NewListener(&fakeListener{next: c}, ListenerConfig{Max: 1}).Accept()
-	if h, ok := limited.(interface{ CloseWrite() error }); !ok || h.CloseWrite() != nil || c.halvesClosed != 1 {
-		t.Error("CloseWrite does not end the sending side")
 	}
 }
 

@@ -56,7 +56,7 @@ func TestRequestsArriveInPieces(t *testing.T) {
 		io.WriteString(w, r.URL.Path)
 	})
 	s.ReadTimeout = 2 * time.Minute // longer than the deadline of a test's connection
-	run(t, s, l)
+	run(t, s, httpserver.NewListener(l, httpserver.ListenerConfig{Max: 100, MaxPerAddress: 100}))
 	get := strings.Replace(get, "/", "/one", 1)
 	post := func(path, body string) string {
 		return "POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n" + body
