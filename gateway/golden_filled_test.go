@@ -65,8 +65,9 @@ func readExchanges(t *testing.T) (all []filled) {
 				keys[arg] = "aiv_live_" + arg
 			case "worker":
 				keys[kind+":"+arg] = "aiv_work_" + arg
-			case "fresh":
-				n.fresh[arg] = exampleKey(arg)
+			case "fresh": // has the length of a random one
+				sum := sha256.Sum256([]byte("key " + arg))
+				n.fresh[arg] = base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16])
 			default:
 				n.values[name] = exampleValue(name)
 			}
@@ -152,10 +153,4 @@ func exampleValue(name string) string {
 		return `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 	}
 	return name // JSON that looks like one
-}
-
-// exampleKey is an idempotency key of the length that fresh ones have.
-func exampleKey(name string) string {
-	sum := sha256.Sum256([]byte("key " + name))
-	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16])
 }

@@ -213,11 +213,8 @@ func (at *target) sendAtOnce(t *testing.T, raw []byte, times int) []string {
 // waitForNextMinute waits until the window of each key has ended.
 func waitForNextMinute(t testing.TB) {
 	t.Helper()
-	next := time.Now().Truncate(time.Minute).Add(time.Minute)
-	timer := time.NewTimer(time.Until(next))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute))):
 	case <-t.Context().Done():
 		t.FailNow()
 	}
