@@ -127,10 +127,7 @@ func TestSlowReadsStopNothingElse(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	const conns = 4
-	var err error
-	f.reads, err = store.Open(t.Context(), f.url+"&lock_timeout=0&statement_timeout=10min", conns)
-	must(t, err)
-	t.Cleanup(f.reads.Close)
+	f.readBy(t, conns, "statement_timeout", 10*time.Minute)
 	g := f.gateway(io.Discard)
 	lock := f.begin(t, "LOCK TABLE alerts IN ACCESS EXCLUSIVE MODE")
 	var waiting sync.WaitGroup
