@@ -160,7 +160,7 @@ func execSQL(ctx context.Context, url, sql string) error {
 
 // patient is the part of a URL for sessions of a slow machine: one may begin late, and pause between the statements of
 // a transaction. The programs of PostgreSQL accept it too.
-const patient = "&connect_timeout=60&options=-c%20aiv.max_idle_with_locks%3D1min"
+const patient = "&connect_timeout=60&options=-caiv.max_idle_with_locks%3D1min"
 
 // named returns the URL of another database of the same server.
 func named(admin, name string) string {
