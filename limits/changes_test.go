@@ -55,8 +55,9 @@ func TestNextRequest(t *testing.T) {
 		{"a lower limit", set(auth.Terms{RateLimit: new(500)}), "500 [y] [runs:read]"},
 		{"disabled", state(s.admin.DisableKey), ""},
 		{"enabled", state(s.admin.EnableKey), "500 [y] [runs:read]"},
-		{"an expiry", set(auth.Terms{ExpiresAt: new(time.Now().Add(time.Hour))}), "500 [y] [runs:read]"},
-		{"expired", sql(`UPDATE credentials SET expires_at = now()`), ""},
+		{"expired", func() error { // the command tells aiv of the change also on a cluster
+			return errors.Join(set(auth.Terms{ExpiresAt: new(time.Now().Add(time.Hour))})(), sql(`UPDATE credentials SET expires_at = now()`)())
+		}, ""},
 		{"no expiry", set(auth.Terms{ExpiresAt: new(time.Time)}), "500 [y] [runs:read]"},
 		{"revoked", state(s.admin.RevokeKey), ""},
 	} {
