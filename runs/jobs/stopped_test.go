@@ -56,8 +56,7 @@ func TestStoppedClaim(t *testing.T) {
 func (s *site) whileStopped(sql string, f func(*pgxpool.Pool) error, then func()) {
 	s.t.Helper()
 	stop := newStopper(sql)
-	// Without options, sessions have the bound of the product, which the URLs of tests lengthen.
-	pool := storetest.WithTracer(s.t, s.open(s.t, "&options="), stop)
+	pool := storetest.WithTracer(s.t, storetest.WithIdleBound(s.t, s.pool), stop)
 	s.t.Cleanup(stop.release) // before the pool is closed, which waits for the connection
 	ended := make(chan error, 1)
 	go func() { ended <- f(pool) }()

@@ -15,6 +15,13 @@ func WithTracer(t testing.TB, pool *pgxpool.Pool, tracer pgx.QueryTracer) *pgxpo
 	return reopen(t, pool, func(c *pgx.ConnConfig) { c.Tracer = tracer })
 }
 
+// WithIdleBound returns a pool for the database of pool whose sessions have the product's bound on idle transactions, which
+// the URLs of tests lengthen.
+func WithIdleBound(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
+	t.Helper()
+	return reopen(t, pool, func(c *pgx.ConnConfig) { delete(c.RuntimeParams, "options") })
+}
+
 // reopen returns a pool for the database of pool with another configuration of its connections.
 func reopen(t testing.TB, pool *pgxpool.Pool, change func(*pgx.ConnConfig)) *pgxpool.Pool {
 	t.Helper()

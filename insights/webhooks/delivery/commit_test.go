@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"aiv/insights/events"
 	"aiv/insights/webhooks"
 	"aiv/insights/webhooks/webhookstest"
@@ -152,9 +154,9 @@ func TestLateOutcome(t *testing.T) {
 }
 
 // webhooks returns Webhooks that do something before a statement.
-func (f *fixture) webhooks(sql string, do func()) *webhooks.Webhooks {
+func (f *fixture) webhooks(pool *pgxpool.Pool, sql string, do func()) *webhooks.Webhooks {
 	f.t.Helper()
-	pool := storetest.WithTracer(f.t, f.Pool, before(sql, do))
+	pool = storetest.WithTracer(f.t, pool, before(sql, do))
 	return webhooks.New(webhooks.Config{Pool: pool, Master: f.master, NewID: store.NewID})
 }
 
@@ -171,7 +173,7 @@ func TestResendWhileOutcomesAreWritten(t *testing.T) {
 	c := f.customer(attemptedURL)
 	a := c.attempts(1)[0]
 	var written <-chan error
-	w := f.webhooks("INSERT INTO webhook_deliveries", func() { // the endpoint is locked
+	w := f.webhooks(f.Pool, "INSERT INTO webhook_deliveries", func() { // the endpoint is locked
 		written = f.beginWrite(timedOut, a)
 	})
 	must(t, c.resend(w, a))
@@ -182,7 +184,7 @@ func TestResendWhileOutcomesAreWritten(t *testing.T) {
 func TestResendWhileEventIsDeleted(t *testing.T) {
 	f := newFixture(t)
 	c := f.customer(attemptedURL)
-	w := f.webhooks("INSERT INTO webhook_deliveries", func() { f.Exec(t, `DELETE FROM events`) })
+	w := f.webhooks(f.Pool, "INSERT INTO webhook_deliveries", func() { f.Exec(t, `DELETE FROM events`) })
 	if err := c.resend(w, c.attempts(1)[0]); !errors.Is(err, events.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
@@ -237,7 +239,7 @@ func TestStoppedProcess(t *testing.T) {
 			c := f.customer(attemptedURL)
 			a := c.attempts(1)[0]
 			stopped, resume, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-			w := f.webhooks(test.at, func() {
+			w := f.webhooks(storetest.WithIdleBound(t, f.Pool), test.at, func() {
 				close(stopped)
 				<-resume
 			})
