@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -16,36 +17,52 @@ import (
 	"aiv/store/storetest"
 )
 
-// An exposition is a page of metrics.
+// exposition reads a page of metrics strictly: https://prometheus.io/docs/instrumenting/exposition_formats/
 type exposition struct {
-	families map[string]bool
-	values   map[string]float64 // by name and labels, as they are written
+	kinds  map[string]string  // of families
+	values map[string]float64 // by name and labels, as they are written
 }
 
-// readExposition reads a page, on which each family and each sample comes once. Package telemetry tests the format.
+var sampleLine = regexp.MustCompile(`^([a-z_]+)(\{[a-z_]+="(?:[^"\\\n]|\\[\\"n])*"(?:,[a-z_]+="(?:[^"\\\n]|\\[\\"n])*")*\})? (\S+)$`)
+
 func readExposition(t *testing.T, page string) *exposition {
 	t.Helper()
-	e := &exposition{make(map[string]bool), make(map[string]float64)}
-	for line := range strings.Lines(page) {
-		line = strings.TrimSuffix(line, "\n")
-		if family, ok := strings.CutPrefix(line, "# TYPE "); ok {
-			name, kind, _ := strings.Cut(family, " ")
-			known := slices.Contains([]string{"counter", "gauge", "histogram"}, kind)
-			if e.families[name] || !known || (kind == "counter") != strings.HasSuffix(name, "_total") {
-				t.Errorf("%s: the family comes twice, or has another kind", line)
+	e := &exposition{make(map[string]string), make(map[string]float64)}
+	family := ""
+	for n, line := range strings.Split(strings.TrimSuffix(page, "\n"), "\n") {
+		wrong := func(what string) { t.Errorf("line %d: %q: %s", n+1, line, what) }
+		if help, ok := strings.CutPrefix(line, "# HELP "); ok {
+			family, help, _ = strings.Cut(help, " ")
+			if _, again := e.kinds[family]; again || !strings.HasSuffix(help, ".") {
+				wrong("the family comes twice, or is not explained")
 			}
-			e.families[name] = true
-		}
-		if strings.HasPrefix(line, "#") {
+			e.kinds[family] = ""
 			continue
 		}
-		end := strings.LastIndex(line, " ")
-		v, err := strconv.ParseFloat(line[end+1:], 64)
-		must(t, err)
-		if _, again := e.values[line[:end]]; again {
-			t.Errorf("%s: the sample comes twice", line)
+		if kind, ok := strings.CutPrefix(line, "# TYPE "+family+" "); ok && e.kinds[family] == "" {
+			e.kinds[family] = kind
+			if (kind == "counter") != strings.HasSuffix(family, "_total") || !slices.Contains([]string{"counter", "gauge", "histogram"}, kind) {
+				wrong("the family has another kind")
+			}
+			continue
 		}
-		e.values[line[:end]] = v
+		m := sampleLine.FindStringSubmatch(line)
+		if m == nil {
+			wrong("not a sample")
+			continue
+		}
+		suffix, ok := strings.CutPrefix(m[1], family)
+		if !ok || e.kinds[family] == "" || (suffix != "") != (e.kinds[family] == "histogram") {
+			wrong("among the samples of " + family)
+		}
+		v, err := strconv.ParseFloat(m[3], 64)
+		if err != nil || e.kinds[family] == "counter" && v < 0 {
+			wrong("not a value")
+		}
+		if _, again := e.values[m[1]+m[2]]; again {
+			wrong("the sample comes twice")
+		}
+		e.values[m[1]+m[2]] = v
 	}
 	return e
 }
@@ -55,7 +72,7 @@ func (e *exposition) explained(t *testing.T) {
 	t.Helper()
 	operating, err := os.ReadFile("../OPERATING.md")
 	must(t, err)
-	for _, family := range slices.Sorted(maps.Keys(e.families)) {
+	for _, family := range slices.Sorted(maps.Keys(e.kinds)) {
 		if !strings.Contains(string(operating), "`"+family+"`") {
 			t.Errorf("OPERATING.md does not explain %s", family)
 		}
