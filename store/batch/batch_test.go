@@ -188,12 +188,13 @@ func TestRunnableCallersJoin(t *testing.T) {
 func TestUnderLoad(t *testing.T) {
 	const callers = 2000
 	for _, maxWeight := range []int{50, callers} {
-		var inFlight atomic.Int32
+		var inFlight, batches atomic.Int32
 		b := newCallers(func(ctx context.Context, in []int) ([]int, error) {
 			if inFlight.Add(1) != 1 {
 				t.Error("two batches are in flight")
 			}
 			defer inFlight.Add(-1)
+			batches.Add(1)
 			return answer(ctx, in)
 		}, func(c *config) { c.MaxWaiting, c.MaxWeight, c.DropAbandoned = callers, maxWeight, true })
 		var wg sync.WaitGroup
@@ -210,6 +211,9 @@ func TestUnderLoad(t *testing.T) {
 			wg.Go(giveUp)
 		}
 		wg.Wait()
+		if n := batches.Load(); int(n) < callers/3/maxWeight || n > callers {
+			t.Errorf("%d batches for %d callers", n, callers)
+		}
 		equal(t, 0, b.Stats().Waiting, "wait at the end")
 	}
 }
