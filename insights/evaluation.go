@@ -48,13 +48,10 @@ type Deriver struct {
 	NewID  func() store.ID
 }
 
-// Apply changes the alerts and recommendations of a schedule in a transaction that has called LockDerived. No other
-// evaluation of the account may run at the same time. Apply records the events last.
-func (d *Deriver) Apply(ctx context.Context, tx pgx.Tx, e *Evaluation) (*Changes, error) {
-	a := &application{Deriver: d, Evaluation: e, tx: tx, changes: &Changes{}}
-	if err := tx.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&a.now); err != nil {
-		return nil, err
-	}
+// Apply changes the alerts and recommendations of a schedule at the time now, in a transaction that has called
+// LockDerived. No other evaluation of the account may run at the same time. Apply records the events last.
+func (d *Deriver) Apply(ctx context.Context, tx pgx.Tx, now time.Time, e *Evaluation) (*Changes, error) {
+	a := &application{Deriver: d, Evaluation: e, tx: tx, now: now, changes: &Changes{}}
 	if err := a.alerts(ctx); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,12 @@ import (
 // clock_timestamp here, and evaluates statement_timestamp on the coordinator.
 const NextRevision = `GREATEST(revision + 1, floor(extract(epoch FROM statement_timestamp()) * 1e6)::bigint)`
 
+// Now returns the time of the database's clock.
+func Now(ctx context.Context, db Querier) (now time.Time, err error) {
+	err = db.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now)
+	return now, err
+}
+
 // maxClockSkew is how far the clocks of the process and the database may be apart for a purge.
 const maxClockSkew = time.Minute
 
@@ -27,8 +33,8 @@ func (e *ClockError) Error() string {
 // PurgeBefore returns the time before which rows are older than keep, by both clocks, for a purge that deletes by age.
 // It returns a *ClockError if the clocks disagree: a clock that jumped forward must not make rows of today look old.
 func PurgeBefore(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (time.Time, error) {
-	var database time.Time
-	if err := pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&database); err != nil {
+	database, err := Now(ctx, pool)
+	if err != nil {
 		return time.Time{}, err
 	}
 	return purgeBefore(time.Now(), database, keep)

@@ -109,8 +109,8 @@ const (
 // Now returns the database's time: this machine's clock plus the difference measured in the latest transaction.
 func (d *Dispatcher) Now(ctx context.Context) (time.Time, error) {
 	if d.ahead.Load() == nil {
-		var now time.Time
-		if err := d.cfg.Pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
+		now, err := store.Now(ctx, d.cfg.Pool)
+		if err != nil {
 			return now, err
 		}
 		d.noteClock(now)

@@ -36,11 +36,11 @@ func (s *Scheduler) Backdate(ctx context.Context, account, id store.ID, past []P
 }
 
 func (s *Scheduler) backdate(ctx context.Context, account, id store.ID, p Past) error {
-	var began time.Time
 	if _, err := s.cfg.Pool.Exec(ctx, addPast, account, id, p.DueAt, p.Run); err != nil {
 		return err
 	}
-	if err := s.cfg.Pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&began); err != nil {
+	began, err := store.Now(ctx, s.cfg.Pool)
+	if err != nil {
 		return err
 	}
 	if err := s.evaluate(ctx, waiting{account, id, p.DueAt, p.Run}); err != nil {

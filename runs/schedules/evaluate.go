@@ -173,9 +173,7 @@ func readView(ctx context.Context, tx pgx.Tx, w waiting) (*view, error) {
 func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *insights.Changes, err error) {
 	changes = &insights.Changes{}
 	err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
-		var bound string
-		var now time.Time
-		if err := tx.QueryRow(ctx, `SELECT `+store.BoundIdle+`, clock_timestamp()`).Scan(&bound, &now); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT `+store.BoundIdle); err != nil {
 			return err
 		}
 		if err := insights.LockDerived(ctx, tx, w.Account); err != nil {
@@ -194,6 +192,10 @@ func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *ins
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
+		now, err := store.Now(ctx, tx) // after the waits for locks
+		if err != nil {
+			return err
+		}
 		tag, err = tx.Exec(ctx, setEvaluated, w.Account, w.Schedule, w.DueAt, w.Run, now)
 		if err != nil {
 			return err
@@ -205,7 +207,7 @@ func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *ins
 			return err
 		}
 		d := insights.Deriver{Events: s.cfg.Derived, Record: s.cfg.Record, NewID: s.cfg.NewID}
-		changes, err = d.Apply(ctx, tx, &v.Evaluation)
+		changes, err = d.Apply(ctx, tx, now, &v.Evaluation)
 		return err
 	})
 	return changes, err
