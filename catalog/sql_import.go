@@ -72,7 +72,8 @@ const unknownProviders = `
 SELECT i.line FROM incoming_models i WHERE NOT EXISTS (SELECT FROM providers p WHERE p.code = i.provider_code)`
 
 const unknownAccounts = `
-SELECT i.line FROM incoming_own_questions i WHERE i.account_id IS NOT NULL AND NOT EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id)`
+SELECT i.line FROM incoming_own_questions i
+WHERE i.account_id IS NOT NULL AND NOT EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id)`
 
 const erasedAccounts = `
 SELECT i.line FROM incoming_own_questions i WHERE EXISTS (SELECT FROM accounts a WHERE a.id = i.account_id AND a.erased_at IS NOT NULL)`

@@ -6,8 +6,8 @@ import (
 )
 
 // recommendationColumns are the columns of Recommendation.
-const recommendationColumns = `id, type, category, title, summary, priority, status, model_ids, question_ids, run_id, created_at, updated_at,
-  schedule_id`
+const recommendationColumns = `id, type, category, title, summary, priority, status, model_ids, question_ids, run_id, created_at,
+  updated_at, schedule_id`
 
 const selectRecommendations = `SELECT ` + recommendationColumns + ` FROM recommendations`
 

@@ -33,7 +33,7 @@ type Standby struct {
 	served, left atomic.Uint64
 
 	// Only the check uses these, and its runs do not overlap.
-	current  time.Time // when the standby last had all that the primary had
+	caughtUp time.Time // when the standby last had all that the primary had
 	verified bool      // the settings of its sessions
 	reported string    // why reads do not use the standby
 }
@@ -66,7 +66,7 @@ func OpenStandby(ctx context.Context, cfg StandbyConfig) (*Standby, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the standby: %w", err)
 	}
-	s := &Standby{cfg: cfg, current: time.Now(), reported: "not checked"}
+	s := &Standby{cfg: cfg, caughtUp: time.Now(), reported: "not checked"}
 	err = cfg.Primary.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 		if IsCitus(conn.Conn()) {
 			return errors.New("a database that is distributed by Citus cannot be read from a standby")
@@ -228,11 +228,11 @@ func (s *Standby) update(ctx context.Context) error {
 	}
 	reason := ""
 	if err == nil {
-		s.current = began
+		s.caughtUp = began
 	} else {
 		reason = err.Error()
 	}
-	s.lag.Store(int64(time.Since(s.current)))
+	s.lag.Store(int64(time.Since(s.caughtUp)))
 	s.usable.Store(err == nil)
 	switch {
 	case reason == s.reported:

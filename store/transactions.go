@@ -66,7 +66,8 @@ const stepSettings = `SELECT set_config('lock_timeout', '2s', true), set_config(
 // BoundIdle is an expression for the first SELECT of a transaction whose locks other accounts wait for. A process that
 // stops inside the transaction loses its session, and so the locks, after 3 s, or after the time that the URL of the
 // database sets as aiv.max_idle_with_locks.
-const BoundIdle = `set_config('idle_in_transaction_session_timeout', coalesce(current_setting('aiv.max_idle_with_locks', true), '3s'), true)`
+const BoundIdle = `
+set_config('idle_in_transaction_session_timeout', coalesce(current_setting('aiv.max_idle_with_locks', true), '3s'), true)`
 
 // SetLockTimeout bounds each wait for a lock in a transaction by the time in $1.
 const SetLockTimeout = `SELECT set_config('lock_timeout', $1, true)`

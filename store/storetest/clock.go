@@ -36,7 +36,8 @@ func onEachServer(t testing.TB, pool *pgxpool.Pool, sql string) {
 		return
 	}
 	var failed *string
-	Must(t, pool.QueryRow(t.Context(), `SELECT string_agg(result, '; ') FROM run_command_on_all_nodes($1) WHERE NOT success`, sql).Scan(&failed))
+	Must(t, pool.QueryRow(t.Context(),
+		`SELECT string_agg(result, '; ') FROM run_command_on_all_nodes($1) WHERE NOT success`, sql).Scan(&failed))
 	if failed != nil {
 		t.Fatalf("%s: %s", sql, *failed)
 	}
