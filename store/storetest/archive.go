@@ -124,7 +124,7 @@ func makeArchive(path string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(c.Dir)
+	defer c.remove()
 	defer c.Kill()
 	if err := c.command("initdb", append([]string{"-D", c.Data()}, initdb...)...); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -75,7 +76,7 @@ func prepareCluster(t testing.TB, settings []string) *Cluster {
 			text, _ := os.ReadFile(c.log)
 			t.Logf("the end of PostgreSQL's log:\n%s", text[max(0, len(text)-4000):])
 		}
-		os.RemoveAll(c.Dir)
+		c.remove()
 	})
 	return c
 }
@@ -229,6 +230,18 @@ func (c *Cluster) Kill() {
 	c.signalAll(syscall.SIGKILL)
 	<-c.ended
 	c.running = nil
+}
+
+// remove removes the files of a cluster that does not run, and its System V shared memory: PostgreSQL does not get to remove
+// that when it is killed, and the kernel keeps it until the machine restarts. Linux allows 4,096 such segments.
+func (c *Cluster) remove() {
+	pid, _ := os.ReadFile(filepath.Join(c.Data(), "postmaster.pid")) // missing: the server removed both
+	if lines := strings.Split(string(pid), "\n"); len(lines) > 6 {
+		if _, id, ok := strings.Cut(strings.TrimSpace(lines[6]), " "); ok { // the key and the id of the segment
+			exec.Command("ipcrm", "-m", strings.TrimSpace(id)).Run()
+		}
+	}
+	os.RemoveAll(c.Dir)
 }
 
 // Freeze stops all processes of the server by SIGSTOP: it accepts connections and does not answer, until Thaw.
