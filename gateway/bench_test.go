@@ -81,11 +81,3 @@ func BenchmarkCreateRun(b *testing.B) {
 		return r
 	})
 }
-
-func BenchmarkModelsNotModified(b *testing.B) {
-	benchmark(b, newFixture(b), 8, func(n int64) *http.Request {
-		r := get("?path=/v1/catalog/models")(n)
-		r.Header.Set("If-None-Match", "*")
-		return r
-	})
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aiv/checks"
 	"aiv/gateway"
 	"aiv/insights/visibility"
 	"aiv/store"
@@ -122,23 +123,20 @@ func (o outline) addType(at string, t reflect.Type) {
 
 // addSchema adds a schema and the members of its objects.
 func (o outline) addSchema(at string, d schemaDocument, schema any, used map[string]bool) {
-	ref, _ := schema.(map[string]any)["$ref"].(string)
-	used[strings.TrimPrefix(ref, "#/components/schemas/")] = true
-	s := d.resolve(schema)
 	o[at] = strings.Replace(strings.Join(d.typesOf(schema), " or "), nilSlice, "array", 1)
-	o.addMembers(at, d, s, used)
+	o.addMembers(at, d, schema, used)
 }
 
 // addMembers adds the members of an object, or of the objects in an array.
-func (o outline) addMembers(at string, d schemaDocument, s map[string]any, used map[string]bool) {
-	inner := s["items"]
-	if alternatives, ok := s["anyOf"].([]any); ok {
-		inner = alternatives[0] // the other is null
+func (o outline) addMembers(at string, d schemaDocument, schema any, used map[string]bool) {
+	ref, _ := schema.(map[string]any)["$ref"].(string)
+	used[strings.TrimPrefix(ref, "#/components/schemas/")] = true
+	s := d.resolve(schema)
+	if items, ok := s["items"]; ok {
+		o.addMembers(at, d, items, used)
 	}
-	if inner != nil {
-		ref, _ := inner.(map[string]any)["$ref"].(string)
-		used[strings.TrimPrefix(ref, "#/components/schemas/")] = true
-		o.addMembers(at, d, d.resolve(inner), used)
+	if alternatives, ok := s["anyOf"].([]any); ok {
+		o.addMembers(at, d, alternatives[0], used) // the other is null
 	}
 	required, _ := s["required"].([]any)
 	properties, _ := s["properties"].(map[string]any)
@@ -223,10 +221,10 @@ func (d schemaDocument) codes() (all []problemCode) {
 	return all
 }
 
-// TestProblemCodes compares the codes with the table of the program and with the golden files. The golden files show
-// the codes of run checks, which the gateway does not know.
+// TestProblemCodes compares the codes with the table of the program and with the golden files, which show each code, and
+// a rejection by each run check.
 func TestProblemCodes(t *testing.T) {
-	described, shown := make(map[string]problemCode), make(map[string]bool)
+	described, shown, checked := make(map[string]problemCode), make(map[string]bool), make(map[string]bool)
 	for _, c := range openAPI(t).codes() {
 		described[c.code] = c
 	}
@@ -241,9 +239,9 @@ func TestProblemCodes(t *testing.T) {
 			if code == "" {
 				continue
 			}
-			shown[code] = true
 			var p struct{ Check string }
 			must(t, json.Unmarshal(a.body, &p))
+			shown[code], checked[p.Check] = true, true
 			got := problemCode{code, a.status, p.Check}
 			if want := described[code]; got.status != want.status || p.Check != "" && got != want {
 				t.Errorf("%s: %+v; openapi.json has %+v", g.file, got, want)
@@ -253,6 +251,11 @@ func TestProblemCodes(t *testing.T) {
 	for code := range described {
 		if !shown[code] {
 			t.Errorf("no golden file shows the code %s", code)
+		}
+	}
+	for _, c := range checks.Standard() {
+		if !checked[c.Name] {
+			t.Errorf("no golden file shows a rejection by the check %s", c.Name)
 		}
 	}
 }

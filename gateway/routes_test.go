@@ -13,31 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aiv/checks"
 	"aiv/gateway"
 	"aiv/gateway/problem"
-	"aiv/insights/events"
 )
-
-// TestEveryCheckIsShown: each check has a golden file in which it rejects a run.
-func TestEveryCheckIsShown(t *testing.T) {
-	for _, c := range checks.Standard() {
-		file := "runs.create/rejected_" + c.Name + ".txt"
-		if !strings.Contains(readGolden(t, file), `"check":"`+c.Name+`"`) {
-			t.Errorf("%s shows no refusal by %s", file, c.Name)
-		}
-	}
-}
-
-// TestEveryEventTypeHasAScope: events of a type that the gateway does not know would be hidden, and a subscription to
-// all types be refused.
-func TestEveryEventTypeHasAScope(t *testing.T) {
-	for _, name := range events.Types() {
-		if !gateway.KnowsEvent(name) {
-			t.Errorf("eventTypes lacks %s; add the capability of the package that causes it", name)
-		}
-	}
-}
 
 // TestReadmeRoutes checks that the program has each route in the table of README.md, with these scopes. openapi.json,
 // not the README, lists all routes.

@@ -9,11 +9,12 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestRightsOfTheRole: a service does not start as the role of the other one. aiv serve works as the role that aiv
-// migrate -grant has made for it, and is not ready when that role loses a right.
+// TestRightsOfTheRole: a service does not start as the role of the other one. aiv serve and aiv dispatch work as the roles
+// that aiv migrate has made for them, and aiv serve is not ready when its role loses a right. The golden files send each
+// request to services with such roles, and a test beside them shows what these roles cannot do.
 func TestRightsOfTheRole(t *testing.T) {
 	t.Parallel()
-	url, pool := database(t)
+	url, pool, _, key := databaseOfCustomer(t)
 	serve, quoted := storetest.NewRole(t, pool, "-serve")
 	dispatch, _ := storetest.NewRole(t, pool, "-dispatch")
 	cli[any](t, url, "migrate", "-grant", serve, "-grant-dispatch", dispatch)
@@ -23,8 +24,25 @@ func TestRightsOfTheRole(t *testing.T) {
 	refuses(t, as(serve), "lacks privileges that aiv dispatch needs: ", onFreePorts("dispatch")...)
 	refuses(t, as(serve), "permission denied for table provider_settings (SQLSTATE 42501); "+
 		"run the command as the owner of the tables\n", "status")
-	p := startServe(t, as(serve))
-	p.hasMetrics(t, "aiv_database_up 1") // the role may read what /metrics reports
+
+	cli[any](t, url, "providers", "set", "p", "-per-minute", "1000")
+	p, d := startServe(t, as(serve)), startDispatch(t, as(dispatch), "-answers-kept", "400d")
+	run := p.order(t, key.Key, "roles")
+	w := &workerClient{d.base, newWorker(t, url).Token}
+	w.claims(t, 10, 6) // which come back when their leases end
+	storetest.Exec(t, pool, `UPDATE job_leases SET until = now()`)
+	wait(t, "the run", `"status":"completed"`, func() string {
+		if jobs, err := w.claim(10, 0); err == nil && len(jobs) > 0 {
+			w.settle(t.Context(), jobs)
+		}
+		return p.get(t, "/v1/runs/"+run, key.Key).body
+	})
+	p.hasMetrics(t, "aiv_database_up 1") // the roles may read what /metrics reports
+	d.hasMetrics(t, "aiv_database_up 1", `aiv_jobs_waiting{provider="p"} 0`, "aiv_webhook_pending 0")
+	if stops(t, d); strings.Contains(d.log.String(), "permission denied") {
+		t.Error("aiv dispatch lacks a privilege")
+	}
+
 	for _, step := range []struct {
 		sql    string
 		status int
