@@ -3,8 +3,6 @@ package e2e
 import (
 	"encoding/pem"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -31,20 +29,37 @@ func engineArgs(t *testing.T, dispatch *process, token, engine, url, key string)
 	return append(workArgs(t, dispatch, dir, token), "-engine", engine, "-provider", "p", "-engine-url", url, "-engine-key-file", file)
 }
 
-// TestEngineAnswers: aiv work answers a run by an engine, and results, metrics and its log show what the API reported. The
-// key and what was asked and answered are nowhere else.
+// TestEngineAnswers: a rejected key pauses the provider and ends the worker, and no job fails. Started again, the worker
+// waits until an operator resumes the provider. Then it answers the run, and results, metrics and its log show what the
+// API reported. The keys and what was asked and answered are nowhere else.
 func TestEngineAnswers(t *testing.T) {
 	t.Parallel()
 	url, pool, _, key := databaseOfCustomer(t)
-	serve, dispatch := startServe(t, url), startDispatch(t, url)
+	serve, dispatch, token := startServe(t, url), startDispatch(t, url), newWorker(t, url).Token
 	run := serve.order(t, key.Key, "engine")
-	fake := enginestest.New(t, "anthropic")
-	w := startEngine(t, dispatch, newWorker(t, url).Token, "anthropic", fake.URL, enginestest.Key, "-parallel", "3")
+	fake := enginestest.New(t, "openai")
+	const wrong = "wrong-key-0123456789-abcdefghijklmnopqrstuvwxyz"
+	refused := startEngine(t, dispatch, token, "openai", fake.URL, wrong, "-parallel", "2")
+	if err := refused.wait(); fmt.Sprint(err) != "exit status 1" {
+		t.Fatalf("aiv work ended with %v", err)
+	}
+	const want = "aiv: provider p is unavailable (secret): The API rejected the key (401 invalid_request_error invalid_api_key). " +
+		"It is paused; correct the cause, then run aiv providers resume p -note TEXT\n"
+	if log := refused.log.String(); !strings.HasSuffix(log, want) || strings.Contains(log, wrong) || strings.Contains(log, wrong[:4]+"***") {
+		t.Errorf("the log has the key or does not end with %q: %s", want, refused.log.end())
+	}
+	dispatch.hasMetrics(t, `aiv_provider_unavailable{provider="p",reason="secret"} 1`, `aiv_provider_paused{provider="p"} 1`)
+	serve.awaitRun(t, key.Key, run, `"queued":6,"running":0,"completed":0,"failed":0`)
+
+	w := startEngine(t, dispatch, token, "openai", fake.URL, enginestest.Key, "-parallel", "3")
+	dispatch.awaitClaims(t, 1)
+	if n := len(fake.Requests()); n > 0 {
+		t.Errorf("%d requests while the provider is paused", n)
+	}
+	cli[any](t, url, "providers", "resume", "p", "-note", "a new key")
 	serve.awaitRun(t, key.Key, run, `"status":"completed"`)
 	results := serve.get(t, "/v1/runs/"+run+"/results", key.Key).body
-	for _, part := range []string{
-		`"text":"Kovalt`, `"model_version":"claude-haiku-4-5-20251001"`, `"usage":{"input_tokens":100,"output_tokens":20,`,
-	} {
+	for _, part := range []string{`"text":"Kovalt`, `"model_version":"gpt-6-sol"`, `"usage":{"input_tokens":100,"output_tokens":20,`} {
 		if n := strings.Count(results, part); n != 6 {
 			t.Errorf("%d of 6 answers have %s", n, part)
 		}
@@ -56,111 +71,63 @@ func TestEngineAnswers(t *testing.T) {
 	}
 	stops(t, w)
 	for part, want := range map[string]bool{
-		`"engine":"anthropic","address":"127.0.0.1:`: true, `"model":"m","ms":`: true, `"requests":1,"status":200`: true,
+		`"engine":"openai","address":"127.0.0.1:`: true, `"model":"m","ms":`: true, `"requests":1,"status":200`: true,
 		`"input_tokens":100,"output_tokens":20`: true, enginestest.Key: false, "Kovalt": false, "kovalt.example": false, "shoes": false,
 	} {
 		if strings.Contains(w.log.String(), part) != want {
 			t.Errorf("the log has %s: %t, want %t", part, !want, want)
 		}
 	}
-	if tables := storetest.TablesWith(t, pool, enginestest.Key); tables != nil {
-		t.Errorf("the database has the key in %v", tables)
+	for _, secret := range []string{wrong, enginestest.Key} {
+		if tables := storetest.TablesWith(t, pool, secret); tables != nil {
+			t.Errorf("the database has a key in %v", tables)
+		}
 	}
-}
-
-// TestEngineUnavailable: a rejected key pauses the provider and ends the worker, which waits when it is started again,
-// until an operator resumes the provider. No job fails, and the key is nowhere else.
-func TestEngineUnavailable(t *testing.T) {
-	t.Parallel()
-	url, pool, _, key := databaseOfCustomer(t)
-	serve, dispatch, token := startServe(t, url), startDispatch(t, url), newWorker(t, url).Token
-	run := serve.order(t, key.Key, "unavailable")
-	fake := enginestest.New(t, "openai")
-	const wrong = "wrong-key-0123456789-abcdefghijklmnopqrstuvwxyz"
-	w := startEngine(t, dispatch, token, "openai", fake.URL, wrong, "-parallel", "2")
-	if err := w.wait(); fmt.Sprint(err) != "exit status 1" {
-		t.Fatalf("aiv work ended with %v", err)
-	}
-	const want = "aiv: provider p is unavailable (secret): The API rejected the key (401 invalid_request_error invalid_api_key). " +
-		"It is paused; correct the cause, then run aiv providers resume p -note TEXT\n"
-	if !strings.HasSuffix(w.log.String(), want) {
-		t.Errorf("the log does not end with %q: %s", want, w.log.end())
-	}
-	dispatch.hasMetrics(t, `aiv_provider_unavailable{provider="p",reason="secret"} 1`, `aiv_provider_paused{provider="p"} 1`)
-	serve.awaitRun(t, key.Key, run, `"queued":6,"running":0,"completed":0,"failed":0`)
-	if tables := storetest.TablesWith(t, pool, wrong); tables != nil {
-		t.Errorf("the key is in %v", tables)
-	}
-	if log := w.log.String(); strings.Contains(log, wrong) || strings.Contains(log, wrong[:4]+"***") {
-		t.Error("the key is in the log")
-	}
-
-	again := startEngine(t, dispatch, token, "openai", fake.URL, enginestest.Key)
-	dispatch.awaitClaims(t, 1)
-	if n := len(fake.Requests()); n > 0 {
-		t.Errorf("%d requests while the provider is paused", n)
-	}
-	cli[any](t, url, "providers", "resume", "p", "-note", "a new key")
-	serve.awaitRun(t, key.Key, run, `"status":"completed"`)
-	stops(t, again)
 }
 
 // TestEngineTry: -try sends a request and settles nothing; its outcome decides the exit status. A key in the
-// environment is used, and proxies apply to hosts that are not loopback ones.
+// environment is used, and so are a private CA and proxies, these not for loopback hosts.
 func TestEngineTry(t *testing.T) {
 	t.Parallel()
 	fake := enginestest.New(t, "openai")
-	tls := httptest.NewTLSServer(fake)
-	t.Cleanup(tls.Close)
+	secure := httptest.NewTLSServer(fake)
+	t.Cleanup(secure.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600))
 	tunnels := make(chan string, 10)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tunnels <- r.Method + " " + r.RequestURI + " " + r.Header.Get("Authorization")
-		c, _, err := w.(http.Hijacker).Hijack()
-		if err != nil {
-			return
-		}
-		api, err := net.Dial("tcp", tls.Listener.Addr().String())
-		if err != nil {
-			return
-		}
-		io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
-		go func() { io.Copy(api, c); api.Close() }()
-		io.Copy(c, api)
-		c.Close()
+		w.WriteHeader(http.StatusBadGateway)
 	}))
 	t.Cleanup(proxy.Close)
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}), 0o600))
+	const noCredit = `{"error":{"message":"x","type":"insufficient_quota","code":"insufficient_quota"}}`
 	for _, test := range []struct {
-		name, url, env string
-		answer         http.HandlerFunc
-		code           int
-		want           string // in what it prints
-		tunnel         string // that the proxy was asked for
+		name, url string
+		answer    http.HandlerFunc
+		code      int
+		want      string // in what it prints
+		tunnel    string // that the proxy was asked for
 	}{
-		{"a key in the environment", fake.URL, "", nil, 0, `{"outcome":"completed","answer":{"text":"Kovalt."`, ""},
-		{"no proxy for loopback hosts", fake.URL, "HTTP_PROXY=http://127.0.0.1:1",
-			enginestest.Answer(429, `{"error":{"message":"x","type":"insufficient_quota","code":"insufficient_quota"}}`), 1,
-			`{"outcome":"unavailable","reason":"contract","message":"The account is out of credit or quota ` +
-				`(429 insufficient_quota insufficient_quota)."}` + "\n", ""},
-		// The certificate is that of httptest for example.com.
-		{"a proxy", "https://example.com/v1", "SSL_CERT_FILE=" + ca, nil, 0, `{"outcome":"completed"`, "CONNECT example.com:443 "},
-		{"an unknown CA, tried twice", "https://example.com/v1", "", nil, 1, `"provider_unreachable"`,
+		{"a key in the environment", fake.URL, nil, 0, `{"outcome":"completed","answer":{"text":"Kovalt."`, ""},
+		{"a private CA", secure.URL, nil, 0, `{"outcome":"completed"`, ""},
+		{"no credit", fake.URL, enginestest.Answer(429, noCredit), 1, `{"outcome":"unavailable","reason":"contract",` +
+			`"message":"The account is out of credit or quota (429 insufficient_quota insufficient_quota)."}` + "\n", ""},
+		{"a proxy that fails, tried twice", "https://example.com/v1", nil, 1, `"provider_unreachable"`,
 			"CONNECT example.com:443 CONNECT example.com:443 "},
 	} {
 		if test.answer != nil {
 			fake.Then(test.answer)
 		}
 		cmd := exec.Command(binary, "work", "-engine", "openai", "-try", "-model", "gpt-6-sol", "-engine-url", test.url)
-		cmd.Env = []string{"OPENAI_API_KEY=" + enginestest.Key, "PATH=" + os.Getenv("PATH"), "HTTPS_PROXY=" + proxy.URL, test.env}
-		var stdout, stderr logBuffer
-		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		cmd.Env = []string{"OPENAI_API_KEY=" + enginestest.Key, "PATH=" + os.Getenv("PATH"), "SSL_CERT_FILE=" + ca,
+			"HTTP_PROXY=" + proxy.URL, "HTTPS_PROXY=" + proxy.URL}
+		var printed logBuffer
+		cmd.Stdout, cmd.Stderr = &printed, &printed
 		runCommand(cmd)
-		out, errs := stdout.String(), stderr.String()
-		if code := cmd.ProcessState.ExitCode(); code != test.code || !strings.Contains(out, test.want) {
-			t.Errorf("%s: exit %d, %s%s, want %s", test.name, code, out, errs, test.want)
+		if code := cmd.ProcessState.ExitCode(); code != test.code || !strings.Contains(printed.String(), test.want) {
+			t.Errorf("%s: exit %d, %s, want %s", test.name, code, &printed, test.want)
 		}
-		if strings.Contains(out+errs, enginestest.Key) {
+		if strings.Contains(printed.String(), enginestest.Key) {
 			t.Errorf("%s: the key is printed", test.name)
 		}
 		got := ""

@@ -20,8 +20,9 @@ import (
 // closed stands for a connection that is closed without a response.
 const closed = 0
 
-// TestFaultHostileMessages sends malformed and misleading messages. Each gets the listed responses; then the connection
-// is closed or stays open. Other clients are not affected.
+// TestFaultHostileMessages sends malformed and misleading messages, of which net/http rejects many: its tests have all
+// their variants. Each gets the listed responses; then the connection is closed or stays open. Other clients are not
+// affected.
 func TestFaultHostileMessages(t *testing.T) {
 	t.Parallel()
 	url, _, _, key := databaseOfCustomer(t)
@@ -34,9 +35,6 @@ func TestFaultHostileMessages(t *testing.T) {
 	length := fmt.Sprintf("Content-Length: %d\r\n", len(one))
 	chunk := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(one), one)
 	chunked := post + "Transfer-Encoding: chunked\r\n\r\n"
-	json := func(body string) string {
-		return post + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
-	}
 	for _, test := range []struct {
 		name, message string
 		want          []int // statuses, or closed
@@ -44,58 +42,35 @@ func TestFaultHostileMessages(t *testing.T) {
 		{"as it should be", me, []int{200}},
 		{"chunks as they should be", chunked + chunk, []int{405, closed}},
 		{"ten in one write", strings.Repeat(me, 10), slices.Repeat([]int{200}, 10)},
-		{"a write and a read in one write", json(one) + me, []int{405, 200}},
+		{"a write and a read in one write", post + length + "\r\n" + one + me, []int{405, 200}},
 
 		// Conflicting lengths. One response means that the rest was not read as a second request.
 		{"two lengths", post + length + "Content-Length: 3\r\n\r\n" + one + me, []int{400, closed}},
-		{"two lengths in one", post + "Content-Length: 3, 45\r\n\r\n" + one + me, []int{400, closed}},
-		{"a length with a sign", post + "Content-Length: +3\r\n\r\n{}\n" + me, []int{400, closed}},
-		{"a negative length", post + "Content-Length: -1\r\n\r\n" + me, []int{400, closed}},
-		{"a hexadecimal length", post + "Content-Length: 0x2\r\n\r\n{}" + me, []int{400, closed}},
-		{"a length beyond 64 bits", post + "Content-Length: 99999999999999999999\r\n\r\n" + me, []int{400, closed}},
 		{"an unknown coding", post + "Transfer-Encoding: xchunked\r\n\r\n" + chunk, []int{501, closed}},
-		{"a coding beside chunked", post + "Transfer-Encoding: gzip, chunked\r\n\r\n" + chunk, []int{501, closed}},
-		{"chunked twice", post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk, []int{501, closed}},
-		{"chunked with a control character", post + "Transfer-Encoding: \x0bchunked\r\n\r\n" + chunk, []int{400, closed}},
 		// RFC 9112, 6.3: chunked overrides the length, and the connection ends.
 		{"a length beside chunked", post + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + me, []int{405, closed}},
 		{"chunked in HTTP/1.0", strings.Replace(chunked, "HTTP/1.1", "HTTP/1.0", 1) + chunk + me, []int{400, closed}},
 
-		{"a chunk without a size", chunked + "\r\n" + one + "\r\n0\r\n\r\n", []int{400, closed}},
-		{"a chunk's size with a sign", chunked + "+2\r\n{}\r\n0\r\n\r\n", []int{400, closed}},
-		{"a chunk's size with 0x", chunked + "0x2\r\n{}\r\n0\r\n\r\n", []int{400, closed}},
-		{"a chunk's size beyond 64 bits", chunked + "fffffffffffffffff\r\n{}\r\n0\r\n\r\n", []int{400, closed}},
 		{"a chunk longer than its size", chunked + "1\r\n{}\r\n0\r\n\r\n", []int{400, closed}},
 		{"a chunk's extension without end", chunked + "2;" + strings.Repeat("x", 1<<20), []int{400, closed}},
-		{"chunks of one byte with long extensions", chunked + strings.Repeat("1;"+strings.Repeat("x", 1000)+"\r\n \r\n", 1000), []int{400, closed}},
-		{"a chunk whose end is a line feed", chunked + "2\n{}\n0\n\n", []int{400, closed}},
 		{"trailers", chunked + fmt.Sprintf("%x\r\n%s\r\n0\r\nAuthorization: Bearer x\r\n\r\n", len(one), one), []int{405}},
 
 		// Headers.
 		{"no host", "GET " + gateway.Base + "?path=/v1/me HTTP/1.1\r\n\r\n", []int{400, closed}},
 		{"two hosts", get + "Host: a\r\nHost: b\r\n\r\n", []int{400, closed}},
 		{"a space before the colon", get + head + "Content-Length : 5\r\n\r\n", []int{400, closed}},
-		{"a folded header", get + head + "X: a\r\n b\r\n\r\n", []int{200}}, // RFC 9112, 5.2: as if it were a space,
-		{"a header without a name", get + head + ": x\r\n\r\n", []int{400, closed}},
-		{"a header without a colon", get + head + "x\r\n\r\n", []int{400, closed}},
-		{"a NUL in a header", get + head + "X: a\x00b\r\n\r\n", []int{400, closed}},
 		{"a NUL in the key", get + "Host: a\r\nAuthorization: Bearer a\x00b\r\n\r\n", []int{400, closed}},
 		{"a carriage return in a header", get + head + "X: a\rb\r\n\r\n", []int{400, closed}},
 		{"a header of 1 MiB", get + head + "X: " + strings.Repeat("x", 1<<20) + "\r\n\r\n", []int{431, closed}},
-		{"100,000 headers", get + head + strings.Repeat("X: x\r\n", 100_000) + "\r\n", []int{431, closed}},
 		{"an address of 1 MiB", "GET " + gateway.Base + "?path=" + strings.Repeat("x", 1<<20) + " HTTP/1.1\r\n" + head + "\r\n", []int{431, closed}},
-		{"a method of 1 MiB", strings.Repeat("x", 1<<20) + " / HTTP/1.1\r\n" + head + "\r\n", []int{431, closed}},
 		{"a line without end", strings.Repeat("x", 1<<20), []int{431, closed}},
-		{"two keys", get + head + "Authorization: Bearer x\r\n\r\n", []int{401}},
 		{"a line feed in a value", get + "Host: a\r\nAuthorization: Bearer " + key.Key + "\nX-Injected: yes\r\n\r\n", []int{200}},
 
 		// Other protocols, other methods, other addresses.
 		{"HTTP/0.9", "GET " + gateway.Base + "\r\n\r\n", []int{400, closed}},
 		{"HTTP/1.0", strings.Replace(me, "HTTP/1.1", "HTTP/1.0", 1), []int{200, closed}},
-		{"HTTP/3.0", strings.Replace(me, "HTTP/1.1", "HTTP/3.0", 1), []int{505, closed}},
 		{"HTTP/2's preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{404, closed}},
 		{"TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", []int{400, closed}},
-		{"bytes", "\x00\xff\xfe\r\n\r\n", []int{400, closed}},
 		{"an address as a proxy gets it", strings.Replace(me, "GET ", "GET http://elsewhere", 1), []int{200}},
 		{"a NUL in an address", strings.Replace(me, "/me", "/me%00", 1), []int{404}},
 		{"a line feed in an address", strings.Replace(me, "/me", "/me%0d%0aX-Injected:%20yes", 1), []int{404}},
@@ -105,7 +80,6 @@ func TestFaultHostileMessages(t *testing.T) {
 		{"lower case", strings.Replace(me, "GET", "get", 1), []int{405}},
 		{"TRACE", strings.Replace(me, "GET", "TRACE", 1), []int{405}},
 		{"CONNECT", strings.Replace(me, "GET", "CONNECT", 1), []int{405}},
-		{"a method with a line feed", strings.Replace(me, "GET", "G\nET", 1), []int{400, closed}},
 
 		// Bodies. Package strictjson refuses what is not JSON.
 		{"1 GiB announced", post + "Content-Length: 1073741824\r\n\r\n{", []int{413, closed}},

@@ -170,13 +170,9 @@ func (m *measurement) change() error {
 
 // request repeats a request until it succeeds.
 func (m *measurement) request(method, address, body string) (string, error) {
-	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
-		a, err := m.serve.do(context.Background(), method, address, m.key, "", body)
-		if err == nil && a.status == http.StatusOK {
-			return a.body, nil
-		}
-		if err == nil && a.status != http.StatusServiceUnavailable || time.Now().After(deadline) {
-			return "", fmt.Errorf("%s %s: %d %s, %w", method, address, a.status, a.body, err)
-		}
+	a, err := patiently(func() (answer, error) { return m.serve.do(context.Background(), method, address, m.key, "", body) })
+	if err == nil && a.status != http.StatusOK {
+		err = fmt.Errorf("%s %s: %d %s", method, address, a.status, a.body)
 	}
+	return a.body, err
 }
