@@ -3,9 +3,7 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
 	"testing"
 
 	"aiv/store/storetest"
@@ -72,7 +70,7 @@ func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
 	storetest.Eventually(t, what, func() bool {
 		err := try()
-		if r, ok := errors.AsType[*refusal](err); err != nil && (!ok || r.status != http.StatusServiceUnavailable) {
+		if err != nil && !unavailable(err) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		return err == nil

@@ -91,12 +91,6 @@ func (c *crowd) claimed(what string, err error) {
 	}
 }
 
-// unavailable reports whether a request got 503 with Retry-After.
-func unavailable(err error) bool {
-	e, ok := errors.AsType[*refusal](err)
-	return ok && e.status == http.StatusServiceUnavailable && e.retryAfter != ""
-}
-
 // cutOff reports whether the connection of a request was cut.
 func cutOff(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -145,7 +144,7 @@ func (f *fleet) note(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failed++
-	if e, ok := errors.AsType[*refusal](err); ok && (e.status != http.StatusServiceUnavailable || e.retryAfter == "") {
+	if _, refused := errors.AsType[*refusal](err); refused && !unavailable(err) {
 		f.t.Errorf("during a fault: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -33,6 +34,12 @@ type refusal struct {
 }
 
 func (e *refusal) Error() string { return fmt.Sprintf("%s: %d %s", e.url, e.status, e.body) }
+
+// unavailable reports whether a request got 503 with Retry-After.
+func unavailable(err error) bool {
+	e, ok := errors.AsType[*refusal](err)
+	return ok && e.status == http.StatusServiceUnavailable && e.retryAfter != ""
+}
 
 // call sends a request and decodes the response's jobs into out.
 func (w *workerClient) call(ctx context.Context, route string, body, out any) error {

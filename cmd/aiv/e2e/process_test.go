@@ -36,7 +36,8 @@ type process struct {
 	base, admin string // URLs, of a service
 	dir         string // of a worker: what its commands and its token are in
 	log         *logBuffer
-	ended       chan error
+	ended       chan struct{} // closed when it has ended, with err
+	err         error
 }
 
 // startServe starts `aiv serve` on the database and waits until it serves.
@@ -70,7 +71,7 @@ func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
 // launch starts a command, and collects what it prints and does not write elsewhere.
 func launch(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{cmd: cmd, log: &logBuffer{}, ended: make(chan error, 1)}
+	p := &process{cmd: cmd, log: &logBuffer{}, ended: make(chan struct{})}
 	if cmd.Stdout == nil {
 		cmd.Stdout = p.log
 	}
@@ -79,7 +80,7 @@ func launch(t *testing.T, cmd *exec.Cmd) *process {
 	}
 	cmd.WaitDelay = 30 * time.Second // if a child that outlives it has its output
 	must(t, startCommand(cmd))
-	go func() { p.ended <- cmd.Wait() }()
+	go func() { defer close(p.ended); p.err = cmd.Wait() }()
 	t.Cleanup(func() {
 		if p.kill(); t.Failed() {
 			t.Logf("the end of the log of %s: %s", cmd, p.log.end())
@@ -120,9 +121,8 @@ func (p *process) readServing(log io.Reader) bool {
 func (p *process) isRunning(t *testing.T) {
 	t.Helper()
 	select {
-	case err := <-p.ended:
-		p.ended <- err
-		t.Fatalf("%s ended: %v", p.cmd, err)
+	case <-p.ended:
+		t.Fatalf("%s ended: %v", p.cmd, p.err)
 	default:
 	}
 }
@@ -143,9 +143,8 @@ func (p *process) stop() error {
 // wait waits until the process has ended, and returns its exit error.
 func (p *process) wait() error {
 	select {
-	case err := <-p.ended:
-		p.ended <- err // for the next call
-		return err
+	case <-p.ended:
+		return p.err
 	case <-time.After(patience):
 		return fmt.Errorf("%s has not ended after %v", p.cmd, patience)
 	}

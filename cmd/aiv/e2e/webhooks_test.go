@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -78,26 +77,19 @@ func TestWebhooksListen(t *testing.T) {
 // sendsOutOfTurn: what a receiver sends after its response is not in the log of dispatch, which has JSON lines only.
 func sendsOutOfTurn(t *testing.T, serve, dispatch *process, key string) {
 	t.Helper()
-	receiver, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer receiver.Close()
 	ended := make(chan error, 1)
-	go func() {
-		conn, err := receiver.Accept()
-		if err != nil {
-			ended <- err
-			return
-		}
-		defer conn.Close()
-		request, err := http.ReadRequest(bufio.NewReader(conn))
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		conn, _, err := w.(http.Hijacker).Hijack()
 		if err == nil {
-			_, err = io.Copy(io.Discard, request.Body)
+			defer conn.Close()
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nOUT OF TURN")
+			io.Copy(io.Discard, conn) // until the client, which has read that, closes the connection
 		}
-		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nOUT OF TURN")
-		io.Copy(io.Discard, conn) // until the client, which has read that, closes the connection
 		ended <- err
-	}()
-	id, _ := newWebhook(t, serve, key, "http://"+receiver.Addr().String())
+	}))
+	t.Cleanup(receiver.Close)
+	id, _ := newWebhook(t, serve, key, receiver.URL)
 	serve.send(t, http.StatusAccepted, "POST", "/v1/webhooks/"+id+"/test", key, "", "{}")
 	must(t, <-ended)
 	stops(t, dispatch)
