@@ -96,8 +96,8 @@ func TestRowsAfter(t *testing.T) {
 	begins(visibility.SourceRow{Host: "d.example", Answers: 0}, 5)
 }
 
-// TestDateIsItsFirstInstant: a date is its first instant in a time zone. Package visibility tests days on which clocks are
-// changed.
+// TestDateIsItsFirstInstant: a date is its first instant in a time zone. Package visibility tests days on which clocks
+// are changed.
 func TestDateIsItsFirstInstant(t *testing.T) {
 	for _, tt := range []struct{ zone, value, want string }{
 		{"UTC", "2026-03-01", "2026-03-01T00:00:00.000000Z"},

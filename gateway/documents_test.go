@@ -123,8 +123,8 @@ func TestCSVFields(t *testing.T) {
 	}
 }
 
-// TestMetricsJSON: a row has its group and its brand, whatever texts these contain. The golden files show each dimension
-// and the cells.
+// TestMetricsJSON: a row has its group and its brand, whatever texts these contain. The golden files show each
+// dimension and the cells.
 func TestMetricsJSON(t *testing.T) {
 	const topic, name = `"\é`, `A "<&>"`
 	q := &metricsQuery{Query: visibility.Query{GroupBy: []visibility.Dimension{visibility.ByTopic, visibility.ByBranded}}}

@@ -39,8 +39,8 @@ func (f *fixture) as(t *testing.T, service schema.Service) *pgxpool.Pool {
 	return pool
 }
 
-// TestLeastPrivilege: the roles of aiv serve and aiv dispatch can do nothing that these services do not do. Package schema
-// tests that they keep no rights of before.
+// TestLeastPrivilege: the roles of aiv serve and aiv dispatch can do nothing that these services do not do. Package
+// schema tests that they keep no rights of before.
 func TestLeastPrivilege(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -221,8 +221,8 @@ func (d schemaDocument) codes() (all []problemCode) {
 	return all
 }
 
-// TestProblemCodes compares the codes with the table of the program and with the golden files, which show each code, and
-// a rejection by each run check.
+// TestProblemCodes compares the codes with the table of the program and with the golden files, which show each code,
+// and a rejection by each run check.
 func TestProblemCodes(t *testing.T) {
 	described, shown, checked := make(map[string]problemCode), make(map[string]bool), make(map[string]bool)
 	for _, c := range openAPI(t).codes() {

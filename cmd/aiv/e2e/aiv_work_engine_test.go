@@ -29,9 +29,9 @@ func engineArgs(t *testing.T, dispatch *process, token, engine, url, key string)
 	return append(workArgs(t, dispatch, dir, token), "-engine", engine, "-provider", "p", "-engine-url", url, "-engine-key-file", file)
 }
 
-// TestEngineAnswers: a rejected key pauses the provider and ends the worker, and no job fails. Started again, the worker
-// waits until an operator resumes the provider. Then it answers the run, and results, metrics and its log show what the
-// API reported. The keys and what was asked and answered are nowhere else.
+// TestEngineAnswers: a rejected key pauses the provider and ends the worker, and no job fails. Started again, the
+// worker waits until an operator resumes the provider. Then it answers the run, and results, metrics and its log show
+// what the API reported. The keys and what was asked and answered are nowhere else.
 func TestEngineAnswers(t *testing.T) {
 	t.Parallel()
 	url, pool, _, key := databaseOfCustomer(t)

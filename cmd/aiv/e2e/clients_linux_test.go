@@ -100,7 +100,8 @@ func TestFaultSlowClients(t *testing.T) {
 		slow, idle, open, slowest, p.memory(t, maxMemory))
 }
 
-// TestFaultVanishingClients: clients close or half-close their connection before the response. Each request is counted, and closed connections are no errors and cost no connection to the database.
+// TestFaultVanishingClients: clients close or half-close their connection before the response. Each request is counted,
+// and closed connections are no errors and cost no connection to the database.
 func TestFaultVanishingClients(t *testing.T) {
 	t.Parallel()
 	clients := byForm(100, 5000)

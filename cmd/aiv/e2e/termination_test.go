@@ -124,8 +124,8 @@ func TestFaultRollingRestart(t *testing.T) {
 	t.Logf("%d restarts: %d requests on new connections, %d on lasting ones, the slowest took %v", 2*rounds, answered.Load(), lasting.Load(), time.Duration(slowest.Load()))
 }
 
-// exchangeOne sends a request over a connection, and returns the response and its body. If no response begins, the error
-// is errCutOff.
+// exchangeOne sends a request over a connection, and returns the response and its body. If no response begins, the
+// error is errCutOff.
 func exchangeOne(conn net.Conn, r *bufio.Reader, request string) (w *http.Response, body string, err error) {
 	conn.SetDeadline(time.Now().Add(patience))
 	if _, err = io.WriteString(conn, request); err == nil {
