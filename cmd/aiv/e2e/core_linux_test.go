@@ -19,8 +19,7 @@ import (
 func TestFaultCore(t *testing.T) {
 	t.Parallel()
 	url, _, _, key := databaseOfCustomer(t)
-	cmd := crashing(t, onFreePorts("serve")...)
-	p := start(t, url, cmd)
+	p := start(t, url, crashing(t, onFreePorts("serve")...))
 	var clients sync.WaitGroup
 	var answered atomic.Int64
 	for range 4 {
@@ -34,10 +33,8 @@ func TestFaultCore(t *testing.T) {
 		})
 	}
 	storetest.Eventually(t, "20 responses", func() bool { return answered.Load() >= 20 })
-	p.cmd.Process.Signal(syscall.SIGABRT)
-	p.wait()
+	p.crash(t, key.Key[len("aiv_live_")+8:])
 	clients.Wait()
-	checkRemains(t, cmd, p.log, key.Key[len("aiv_live_")+8:])
 }
 
 // TestEngineCore is TestFaultCore for a worker with a request in flight.
@@ -54,9 +51,7 @@ func TestEngineCore(t *testing.T) {
 	})
 	w := launch(t, crashing(t, engineArgs(t, dispatch, newWorker(t, url).Token, "openai", fake.URL, enginestest.Key)...))
 	<-began
-	w.cmd.Process.Signal(syscall.SIGABRT)
-	w.wait()
-	checkRemains(t, w.cmd, w.log, enginestest.Key)
+	w.crash(t, enginestest.Key)
 }
 
 // crashing returns a command of aiv that may leave a core file, and whose runtime is asked for one.
@@ -67,16 +62,18 @@ func crashing(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// checkRemains checks what a process that has crashed leaves.
-func checkRemains(t *testing.T, cmd *exec.Cmd, log *logBuffer, secret string) {
+// crash makes the process crash, and checks what it leaves.
+func (p *process) crash(t *testing.T, secret string) {
 	t.Helper()
-	if !strings.Contains(log.String(), "goroutine ") {
-		t.Errorf("the output lists no goroutines:\n%s", log.end())
+	p.cmd.Process.Signal(syscall.SIGABRT)
+	p.wait()
+	if !strings.Contains(p.log.String(), "goroutine ") {
+		t.Errorf("the output lists no goroutines:\n%s", p.log.end())
 	}
-	if strings.Contains(log.String(), secret) {
+	if strings.Contains(p.log.String(), secret) {
 		t.Error("the output contains the key")
 	}
-	if left, _ := filepath.Glob(filepath.Join(cmd.Dir, "*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(p.cmd.Dir, "*")); len(left) > 0 {
 		t.Errorf("it leaves %v", left)
 	}
 }
