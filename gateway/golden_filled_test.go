@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -42,16 +41,15 @@ func (a *answer) code() string {
 	return ""
 }
 
-var exchangesOnce = struct {
-	sync.Once
-	all []filled
-}{}
+var exchangesRead []filled // by the first test that needs them; none of these is parallel
 
 // goldenExchanges are those of all golden files, in the order of the files, as they are after TestGolden.
 func goldenExchanges(t *testing.T) []filled {
 	t.Helper()
-	exchangesOnce.Do(func() { exchangesOnce.all = readExchanges(t) })
-	return exchangesOnce.all
+	if exchangesRead == nil {
+		exchangesRead = readExchanges(t)
+	}
+	return exchangesRead
 }
 
 func readExchanges(t *testing.T) (all []filled) {
