@@ -94,10 +94,7 @@ func TestConcurrentWork(t *testing.T) {
 
 	must(t, recount(t, w.counter))
 	must(t, merge(t, w.counter))
-	must(t, w.snapshot(t))
-	if m := w.readMetrics(t, &visibility.Query{}); !m.Answers.Complete() {
-		t.Errorf("in the end: %+v", m.Answers)
-	}
+	w.checkAllCounted(t)
 	w.verify(t)
 }
 
