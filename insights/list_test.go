@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"aiv/insights"
 	"aiv/store"
 )
@@ -54,21 +52,17 @@ func TestImportedMembersAreRead(t *testing.T) {
 }
 
 // TestFilters: filters select the alerts of a severity or worse, and of the account's own run. The golden files have
-// the other filters.
+// the other filters and those of recommendations.
 func TestFilters(t *testing.T) {
 	s := newHotSite(t)
 	c, other := s.customer(), s.customer()
-	run := ref("run_id", "run", c.run)
 	s.load(
 		c.alert(`title:"1"`, `severity:"critical"`),
 		c.alert(`title:"2"`, at("detected_at", 2), `severity:"medium"`, `status:"acknowledged"`),
-		c.alert(`title:"3"`, at("detected_at", 3), `severity:"high"`, run),
+		c.alert(`title:"3"`, at("detected_at", 3), `severity:"high"`, ref("run_id", "run", c.run)),
 		c.alert(`title:"4"`, at("detected_at", 4)),
 		c.alert(`title:"5"`, at("detected_at", 5), `severity:"critical"`, `status:"resolved"`, at("resolved_at", 6)),
 		other.alert(`title:"6"`, at("detected_at", 6), `severity:"critical"`, ref("run_id", "run", other.run)),
-		c.recommendation(`title:"1"`),
-		c.recommendation(`title:"2"`, `status:"done"`, run),
-		other.recommendation(`title:"3"`, ref("run_id", "run", other.run)),
 	)
 	type filter = insights.AlertFilter
 	for _, test := range []struct {
@@ -90,67 +84,6 @@ func TestFilters(t *testing.T) {
 			got += a.Title
 		}
 		equal(t, fmt.Sprintf("%+v", test.filter), test.want, got)
-	}
-	all := insights.RecommendationFilter{"done", "low", "on_page", "add_faq", &c.run, new(day(1)), new(day(2))}
-	found := s.recommendations(c, all)
-	if len(found) != 1 || found[0].Title != "2" {
-		t.Errorf("with all filters of recommendations: %+v", found)
-	}
-	found = s.recommendations(c, insights.RecommendationFilter{RunID: &other.run})
-	equal(t, "recommendations of another account's run", 0, len(found))
-}
-
-// TestPagesDuringImports: reading page by page returns each row that existed at the start once and in order, while
-// imports add newer rows. Rows with the same time are ordered by id.
-func TestPagesDuringImports(t *testing.T) {
-	s := newHotSite(t)
-	c := s.customer()
-	lines := func(day int, severity string) []string {
-		return []string{c.recommendation(at("created_at", day), at("updated_at", day)),
-			c.alert(at("detected_at", day), `severity:"`+severity+`"`)}
-	}
-	var first []string
-	for i := range 40 {
-		first = append(first, lines(1+i/10, insights.Severities[i%4])...)
-	}
-	s.load(first...)
-	for rows, list := range map[string]func(store.Page) (found []store.Position, err error){
-		"created_at AS at, id FROM recommendations": func(page store.Page) (found []store.Position, err error) {
-			rows, err := insights.Recommendations(t.Context(), s.Pool, c.account, insights.RecommendationFilter{}, page)
-			for _, r := range rows {
-				found = append(found, store.Position{Time: r.CreatedAt, ID: r.ID})
-			}
-			return found, err
-		},
-		"detected_at AS at, id FROM alerts WHERE severity IN ('critical', 'high')": func(page store.Page) (
-			found []store.Position, err error,
-		) {
-			rows, err := insights.Alerts(t.Context(), s.Pool, c.account, insights.AlertFilter{Severity: "high"}, page)
-			for _, a := range rows {
-				found = append(found, store.Position{Time: a.DetectedAt, ID: a.ID})
-			}
-			return found, err
-		},
-	} {
-		for _, limit := range []int{7, 10} {
-			found, err := s.Pool.Query(t.Context(), `SELECT `+rows+` ORDER BY at DESC, id DESC`)
-			must(t, err)
-			want, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (p store.Position, err error) {
-				return p, row.Scan(&p.Time, &p.ID)
-			})
-			must(t, err)
-			var got []store.Position
-			for page := (store.Page{Limit: limit}); ; page.After = &got[len(got)-1] {
-				found, err := list(page)
-				must(t, err)
-				got = append(got, found[:min(limit, len(found))]...)
-				if len(found) <= limit {
-					break
-				}
-				s.load(lines(20, "high")...)
-			}
-			equal(t, fmt.Sprint(rows, " by ", limit), want, got)
-		}
 	}
 }
 
