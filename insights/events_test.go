@@ -55,7 +55,7 @@ func TestEventsLockInOrder(t *testing.T) {
 	}
 	s.exec(`INSERT INTO webhook_queues (account_id) VALUES ($1), ($2)`, low.account, high.account)
 	const lock = `SELECT FROM webhook_queues WHERE account_id = $1 FOR UPDATE NOWAIT`
-	tx := s.begin(lock, low.account)
+	tx := storetest.Begin(t, s.Pool, lock, low.account)
 	imported := make(chan error, 1)
 	go func() {
 		imported <- s.try(slices.Concat(slices.Repeat([]string{high.recommendation()}, 5100),

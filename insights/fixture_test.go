@@ -1,14 +1,12 @@
 package insights_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/insights"
@@ -60,17 +58,6 @@ func (s *site) exec(sql string, args ...any) {
 	s.t.Helper()
 	_, err := s.Pool.Exec(s.t.Context(), sql, args...)
 	must(s.t, err)
-}
-
-// begin executes a statement in a transaction that the test ends.
-func (s *site) begin(sql string, args ...any) pgx.Tx {
-	s.t.Helper()
-	tx, err := s.Pool.Begin(s.t.Context())
-	must(s.t, err)
-	s.t.Cleanup(func() { tx.Rollback(context.Background()) })
-	_, err = tx.Exec(s.t.Context(), sql, args...)
-	must(s.t, err)
-	return tx
 }
 
 // customer is an account with one run.

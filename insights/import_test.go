@@ -155,7 +155,7 @@ func TestImportWaits(t *testing.T) {
 	c, other := s.customer(), s.customer()
 	s.load(other.alert())
 	next := store.NewID()
-	tx := s.begin(`UPDATE alerts SET id = $1`, next)
+	tx := storetest.Begin(t, s.Pool, `UPDATE alerts SET id = $1`, next)
 	imported := make(chan error, 1)
 	go func() { imported <- s.try(c.alert(idOf("alert", next))) }()
 	storetest.UntilWaiting(t, s.Pool, "relation")

@@ -233,7 +233,7 @@ WHERE event_id = (SELECT event_id FROM webhook_deliveries LIMIT 1)`)
 // TestURLGivenToAnother: an endpoint cannot be created with the URL that another one is just being given.
 func TestURLGivenToAnother(t *testing.T) {
 	f := newFixture(t)
-	tx := f.begin(`UPDATE webhook_endpoints SET url = $1`, bURL)
+	tx := storetest.Begin(t, f.Pool, `UPDATE webhook_endpoints SET url = $1`, bURL)
 	wantError(t, "create", ErrEndpointExists, f.beside(tx, func() error { return f.create(bURL) }))
 }
 
@@ -242,7 +242,7 @@ func TestURLGivenToAnother(t *testing.T) {
 func TestEnableWithURLWhileCreated(t *testing.T) {
 	f := newFixture(t)
 	f.disable()
-	tx := f.begin(lockAccount, f.account)
+	tx := storetest.Begin(t, f.Pool, lockAccount, f.account)
 	err := f.beside(tx, func() error { return f.update(Change{URL: new(bURL), Enabled: new(true)}, "") }, func() {
 		all := []string{All}
 		must(t, errOf(store.ReadOne[Endpoint](t.Context(), tx, nil, insertEndpoint, f.account, store.NewID(), 2, bURL, "", all)))
@@ -261,7 +261,7 @@ func TestURLWhileEventIsRecorded(t *testing.T) {
 	} else {
 		f.endpoint(held, aURL)
 	}
-	err := f.beside(f.begin(lockAccount, held), func() error {
+	err := f.beside(storetest.Begin(t, f.Pool, lockAccount, held), func() error {
 		return f.tryRecord(cause(held, events.AlertOpened), cause(f.account, events.AlertOpened))
 	}, func() {
 		must(t, f.update(Change{Events: []string{events.WebhookTest}}, ""))
@@ -275,7 +275,7 @@ func TestURLWhileEventIsRecorded(t *testing.T) {
 // sent there.
 func TestURLWhileEventIsCommitted(t *testing.T) {
 	f := newFixture(t)
-	tx := f.begin("")
+	tx := storetest.Begin(t, f.Pool, "")
 	must(t, Record(t.Context(), tx, []events.Cause{cause(f.account, events.AlertOpened)}))
 	must(t, f.update(Change{Events: []string{events.WebhookTest}}, ""))
 	err := f.beside(tx, func() error { return f.update(Change{URL: new(bURL)}, events.AlertOpened) })

@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -125,16 +124,6 @@ func (f *fixture) exec(sql string, args ...any) {
 func (f *fixture) rows(want int, from string, args ...any) {
 	f.t.Helper()
 	equal(f.t, "rows of "+from, want, f.Count(f.t, `SELECT count(*) FROM `+from, args...))
-}
-
-// begin returns a transaction that has executed a statement. It is rolled back when the test ends.
-func (f *fixture) begin(sql string, args ...any) pgx.Tx {
-	f.t.Helper()
-	tx, err := f.Pool.Begin(f.t.Context())
-	must(f.t, err)
-	f.t.Cleanup(func() { tx.Rollback(context.Background()) })
-	must(f.t, errOf(tx.Exec(f.t.Context(), sql, args...)))
-	return tx
 }
 
 // beside begins a call that must wait for a transaction, calls meanwhile, commits the transaction and returns the error

@@ -56,7 +56,7 @@ JOIN events v ON v.account_id = d.account_id AND v.id = d.event_id`).Scan(&got))
 // transaction.
 func TestEventTime(t *testing.T) {
 	f := newFixture(t)
-	tx := f.begin(`CREATE TEMPORARY TABLE cause ON COMMIT DROP AS SELECT clock_timestamp() AS at`)
+	tx := storetest.Begin(t, f.Pool, `CREATE TEMPORARY TABLE cause ON COMMIT DROP AS SELECT clock_timestamp() AS at`)
 	must(t, Record(t.Context(), tx, []events.Cause{cause(f.account, events.RunCompleted)}))
 	var ordered bool
 	must(t, tx.QueryRow(t.Context(), `
@@ -93,7 +93,7 @@ func TestRecordConcurrently(t *testing.T) {
 func TestQueueWhileEventIsRecorded(t *testing.T) {
 	f := newFixture(t)
 	f.disable()
-	tx := f.begin("")
+	tx := storetest.Begin(t, f.Pool, "")
 	must(t, Record(t.Context(), tx, []events.Cause{cause(f.account, events.RunCompleted)}))
 	const free = `WITH free AS (SELECT FROM webhook_queues FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`
 	equal(t, "queues that are not locked", 0, f.Count(t, free))
@@ -135,7 +135,7 @@ func TestPurgeConcurrently(t *testing.T) {
 	f.record(f.account, events.PurgeStep+10)
 	f.delete(f.e, "2 hours")
 	purge := func() error { return Purge(t.Context(), f.Pool) }
-	must(t, f.beside(f.begin(deleteDeliveries, f.account, f.e.ID, 10), purge))
+	must(t, f.beside(storetest.Begin(t, f.Pool, deleteDeliveries, f.account, f.e.ID, 10), purge))
 	f.rows(1, `webhook_endpoints`)
 	must(t, purge())
 	f.rows(0, `webhook_endpoints`)

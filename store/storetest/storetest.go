@@ -125,6 +125,17 @@ func Exec(t testing.TB, pool *pgxpool.Pool, statements ...string) {
 	}
 }
 
+// Begin returns a transaction that has executed a statement. It is rolled back when the test ends.
+func Begin(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) pgx.Tx {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	Must(t, err)
+	t.Cleanup(func() { tx.Rollback(context.Background()) })
+	_, err = tx.Exec(t.Context(), sql, args...)
+	Must(t, err)
+	return tx
+}
+
 var databases atomic.Int64
 
 // create copies a template and returns the URL of the copy, so the cost of a database does not depend on the number of

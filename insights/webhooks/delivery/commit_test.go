@@ -195,7 +195,7 @@ func TestResendWhileEventIsDeleted(t *testing.T) {
 func TestOutcomeOfMovedDelivery(t *testing.T) {
 	f := newFixture(t)
 	a := f.customer(attemptedURL).attempts(1)[0]
-	tx := f.begin(`UPDATE webhook_deliveries SET next_attempt_at = now()`)
+	tx := storetest.Begin(t, f.Pool, `UPDATE webhook_deliveries SET next_attempt_at = now()`)
 	written := f.beginWrite(result{status: 200}, a)
 	must(t, tx.Commit(t.Context()))
 	must(t, <-written)
@@ -208,7 +208,7 @@ func TestOrderOfLocks(t *testing.T) {
 	f := newFixture(t)
 	attempts := f.customer(attemptedURL).attempts(2)
 	const lock = `SELECT FROM webhook_deliveries WHERE event_id = $1 FOR UPDATE NOWAIT`
-	tx := f.begin(lock, attempts[0].event)
+	tx := storetest.Begin(t, f.Pool, lock, attempts[0].event)
 	written := f.beginWrite(result{status: 200}, attempts[1], attempts[0])
 	if _, err := tx.Exec(t.Context(), lock, attempts[1].event); err != nil {
 		t.Errorf("the second delivery was locked before the first: %v", err)

@@ -79,7 +79,7 @@ func TestReadsBesideOldSnapshot(t *testing.T) {
 	webhookstest.SkipOnCitus(t)
 	f, c, r := newPair(t, 204)
 	c.record(1000)
-	old := f.begin(`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`)
+	old := storetest.Begin(t, f.Pool, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`)
 	must(t, old.QueryRow(t.Context(), `SELECT count(*) FROM webhook_deliveries`).Scan(new(int)))
 	reads := &storetest.Statements{}
 	f.d.cfg.Pool = storetest.WithTracer(t, f.Pool, reads)

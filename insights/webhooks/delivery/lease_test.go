@@ -227,7 +227,7 @@ func TestLockedQueues(t *testing.T) {
 	locked.wake()
 	free.wake()
 	lock := func() (unlock func()) {
-		tx := f.begin(`SELECT FROM webhook_queues WHERE account_id = $1 FOR NO KEY UPDATE`, locked.account)
+		tx := storetest.Begin(t, f.Pool, `SELECT FROM webhook_queues WHERE account_id = $1 FOR NO KEY UPDATE`, locked.account)
 		return func() { must(t, tx.Rollback(t.Context())) }
 	}
 	claim := func(want int) {

@@ -138,17 +138,6 @@ func (f *fixture) owned(want int) {
 	equal(f.t, want, len(f.d.owned()), "accounts that are owned, in memory")
 }
 
-// begin executes a statement in a transaction that the test ends.
-func (f *fixture) begin(sql string, args ...any) pgx.Tx {
-	f.t.Helper()
-	tx, err := f.Pool.Begin(f.t.Context())
-	must(f.t, err)
-	f.t.Cleanup(func() { tx.Rollback(context.Background()) })
-	_, err = tx.Exec(f.t.Context(), sql, args...)
-	must(f.t, err)
-	return tx
-}
-
 // A customer is an account with an endpoint for all events.
 type customer struct {
 	f        *fixture
