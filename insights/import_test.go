@@ -163,27 +163,6 @@ func TestImportWaits(t *testing.T) {
 	equal(t, "error", "line 1: id belongs to another account", fmt.Sprint(<-imported))
 }
 
-// TestEraseDeletesOneAccount: an account's recommendations and alerts are deleted, in as many steps as they need, and
-// no others.
-func TestEraseDeletesOneAccount(t *testing.T) {
-	s := newSite(t)
-	c, other := s.customer(), s.customer()
-	s.load(other.recommendation(), other.alert())
-	left := s.state()
-	s.load(c.recommendation(), c.alert())
-	s.exec(`
-WITH more AS (SELECT r AS row FROM alerts r WHERE account_id = $1)
-INSERT INTO alerts SELECT (jsonb_populate_record(row, jsonb_build_object('id', gen_random_uuid()))).*
-FROM more, generate_series(1, 1000)`, c.account)
-	for _, table := range insights.Capability.Tables {
-		n, err := table.Erase.First(t.Context(), s.Pool, table.Name, c.account)
-		must(t, err)
-		equal(t, "rows of "+table.Name, map[string]int64{"recommendations": 1, "alerts": 1001}[table.Name], n)
-	}
-	left.Audit = s.state().Audit
-	equal(t, "what is left", left, s.state())
-}
-
 // tables has the rows of each table that an import writes.
 type tables struct {
 	Recommendations, Alerts, Audit []json.RawMessage
