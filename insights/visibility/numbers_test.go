@@ -18,13 +18,7 @@ func TestRatesHaveWilsonIntervalsOnTheEffectiveSize(t *testing.T) {
 		{[]split{{0, 30}}, "0 30 0 0.1135 false"},
 		{[]split{{10, 10}}, "1 10 0.7225 1 false"},
 		{[]split{{2, 199}}, "0.0101 199 0.0028 0.0359 false"},
-		// The example of GET /v1/metrics: two questions, of which the first brand has the first three rows.
 		{[]split{{0, 0}, {4, 5}, {1, 5}}, "0.5 2.7778 0.1191 0.8809 true"},
-		{[]split{{2, 4}, {1, 4}}, "0.375 8 0.1368 0.6943 true"},
-		{[]split{{3, 4}, {0, 1}}, "0.6 4.1667 0.2094 0.8947 true"},
-		{[]split{{3, 5}, {3, 5}}, "0.6 10 0.3127 0.8318 true"},
-		{[]split{{3, 4}, {2, 4}}, "0.625 8 0.3057 0.8632 true"},
-		{[]split{{3, 3}, {2, 3}}, "0.8333 5 0.4033 0.9737 true"},
 		// The example of GET /v1/metrics/compare.
 		{[]split{{17, 20}}, "0.85 20 0.6396 0.9476 true"},
 		{[]split{{8, 20}}, "0.4 20 0.2188 0.6134 true"},
