@@ -52,19 +52,6 @@ func (w *world) raiseRevision(t *testing.T) {
 	}
 }
 
-// forgetFacts deletes all facts, as if releases that kept none had settled the jobs.
-func (w *world) forgetFacts(t *testing.T) {
-	t.Helper()
-	w.exec(t, `DELETE FROM visibility_facts`)
-	w.exec(t, `UPDATE measurement_runs SET jobs_counted = 0`)
-}
-
-// shrinkChunks makes all chunks small, so that they are merged again.
-func (w *world) shrinkChunks(t *testing.T) {
-	t.Helper()
-	w.exec(t, `UPDATE visibility_facts SET small = true`)
-}
-
 // snapshot returns an error unless each job has a status, and each answer that is counted has the facts that matching
 // it with the present brands gives.
 func (w *world) snapshot(t *testing.T) error {
@@ -120,13 +107,16 @@ func TestStepsThatAreKilled(t *testing.T) {
 		step    func(testing.TB, *visibility.Counter) error
 	}{
 		{"recount", (*world).raiseRevision, recount},
-		{"backlog", (*world).forgetFacts, func(t testing.TB, c *visibility.Counter) error {
+		{"backlog", func(w *world, t *testing.T) { // as if releases that kept no facts had settled the jobs
+			w.exec(t, `DELETE FROM visibility_facts`)
+			w.exec(t, `UPDATE measurement_runs SET jobs_counted = 0`)
+		}, func(t testing.TB, c *visibility.Counter) error {
 			if err := c.FindUncounted(t.Context()); err != nil {
 				return err
 			}
 			return recount(t, c)
 		}},
-		{"merge", (*world).shrinkChunks, merge},
+		{"merge", func(w *world, t *testing.T) { w.exec(t, `UPDATE visibility_facts SET small = true`) }, merge},
 	} {
 		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()
