@@ -128,7 +128,7 @@ func TestImportTwice(t *testing.T) {
 	equal(t, "progress", []int{1, 2}, progress)
 	equal(t, "the second import", first, load(c.recommendation(rec), c.alert(alert)))
 	load(c.recommendation(rec, `status:"done"`, at("updated_at", 2)), c.alert(alert))
-	found := s.recommendations(c, insights.RecommendationFilter{})
+	found := s.recommendations(c)
 	if len(found) != 1 || found[0].Status != "done" || !found[0].UpdatedAt.Equal(day(2)) {
 		t.Errorf("after a change: %+v", found)
 	}

@@ -9,10 +9,10 @@ import (
 	"aiv/store"
 )
 
-// recommendations returns the recommendations of an account that a filter selects.
-func (s *site) recommendations(c customer, f insights.RecommendationFilter) []insights.Recommendation {
+// recommendations returns the recommendations of an account.
+func (s *site) recommendations(c customer) []insights.Recommendation {
 	s.t.Helper()
-	found, err := insights.Recommendations(s.t.Context(), s.Pool, c.account, f, store.Page{Limit: 10})
+	found, err := insights.Recommendations(s.t.Context(), s.Pool, c.account, insights.RecommendationFilter{}, store.Page{Limit: 10})
 	must(s.t, err)
 	return found
 }
@@ -40,7 +40,7 @@ func TestImportedMembersAreRead(t *testing.T) {
 		ID: rec, Type: "add_faq", Category: "on_page", Title: "Title", Summary: "Summary", Priority: "low",
 		Status: "suggested", ModelIDs: []string{"m"}, QuestionIDs: []string{}, RunID: &c.run, CreatedAt: day(1),
 		UpdatedAt: day(2).Add(123456 * time.Microsecond),
-	}}, s.recommendations(c, insights.RecommendationFilter{}))
+	}}, s.recommendations(c))
 	equal(t, "alerts", []insights.Alert{{
 		ID: alert, Type: "visibility_drop", Severity: "low", Status: "resolved", Title: "Title", Message: "Message",
 		Metric: new("visibility"), Direction: "down", CurrentValue: new(0.25), BaselineValue: new(0.5), ModelID: new("m"),
