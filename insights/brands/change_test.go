@@ -63,6 +63,7 @@ func TestRevisionGrowsWithActiveBrands(t *testing.T) {
 	if r := f.revision(t); r != 1 || first.Number != 1 || first.Status != brands.Active || first.Domains == nil {
 		t.Fatalf("revision %d, brand %+v", r, first)
 	}
+	f.create(t, named("Ostrel"))
 	same := named("Kovalt")
 	same.Status = reactivate.Status
 	before := first
@@ -72,14 +73,14 @@ func TestRevisionGrowsWithActiveBrands(t *testing.T) {
 		revision int64
 		changed  bool
 	}{
-		{"nothing", brands.Change{}, 1, false},
-		{"the same values", same, 1, false},
-		{"the case of the name", brands.Change{Name: new("KOVALT")}, 2, true},
-		{"several members", brands.Change{Name: new("Kovalt"), Kind: new(brands.Own), Aliases: []string{"Kovalt CRM"}}, 3, true},
-		{"the status and a name", brands.Change{Status: new(brands.Archived), Name: new("Kovalt AG")}, 4, true},
-		{"an archived brand", brands.Change{Name: new("Ostrel")}, 4, true},
-		{"an archived brand, nothing", archive, 4, false},
-		{"the status again", reactivate, 5, true},
+		{"nothing", brands.Change{}, 2, false},
+		{"the same values", same, 2, false},
+		{"the case of the name", brands.Change{Name: new("KOVALT")}, 3, true},
+		{"several members", brands.Change{Name: new("Kovalt"), Kind: new(brands.Own), Aliases: []string{"Kovalt CRM"}}, 4, true},
+		{"the status and a name", brands.Change{Status: new(brands.Archived), Name: new("Kovalt AG")}, 5, true},
+		{"an archived brand, to the name of an active one", brands.Change{Name: new("Ostrel")}, 5, true},
+		{"an archived brand, nothing", archive, 5, false},
+		{"the status again", brands.Change{Status: new(brands.Active), Name: new("Kovalt")}, 6, true},
 	} {
 		after := f.update(t, first.ID, tt.change)
 		if r := f.revision(t); r != tt.revision || after.UpdatedAt.After(before.UpdatedAt) != tt.changed ||
