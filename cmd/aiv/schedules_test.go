@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"testing"
 
 	"aiv/store/storetest"
@@ -9,14 +10,12 @@ import (
 // TestScheduleIsPausedAndResumed lists, pauses and resumes a schedule.
 func TestScheduleIsPausedAndResumed(t *testing.T) {
 	t.Parallel()
-	pool := storetest.New(t)
-	storetest.Exec(t, pool, consistentRows)
+	pool := consistent(t)
 	url := pool.Config().ConnString()
-	const id = "sched_0000000000e008000000000004"
+	id := regexp.MustCompile(`sched_\w+`).FindString(prints{"schedules list -json", 0, `"last_status":"created","last_code":null,"credential_id":"cred_\w{26}"}]`}.expect(t, url))
 	for _, command := range []prints{
 		{"schedules list", 0, "active\tdaily 00:00 UTC"},
 		{"schedules list -status paused", 0, `There are no schedules\.`},
-		{"schedules list -json", 0, `"last_status":"created","last_code":null,"credential_id":"cred_0000000000e008000000000002"}]`},
 		{"schedules pause " + id + " -note incident", 0, `is paused: operator; next due: none\.`},
 		{"schedules pause " + id + " -note again", 0, `is paused: operator; next due: none\.`},
 		{"status", 0, `0 active, 1 paused \(operator\)`},
