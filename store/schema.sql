@@ -505,7 +505,6 @@ CREATE INDEX events_list_type ON events (account_id, type, created_at, id);
 CREATE INDEX events_time ON events (created_at);
 
 -- What answers are searched for. number identifies the brand in facts, and is never given to another brand of the account.
--- What answers are searched for. number identifies the brand in facts, and is never given to another brand of the account.
 CREATE TABLE brands (
   account_id uuid NOT NULL REFERENCES accounts(id),
   id         uuid NOT NULL,
@@ -528,7 +527,6 @@ CREATE INDEX brands_status ON brands (account_id, status, created_at, id);
 CREATE INDEX brands_kind ON brands (account_id, kind, created_at, id);
 
 -- How often the active brands of an account have changed. pending_since is the first change whose recount has not ended.
--- How often the active brands of an account have changed. pending_since is the first change whose recount has not ended.
 CREATE TABLE brand_revisions (
   account_id    uuid PRIMARY KEY REFERENCES accounts(id),
   revision      bigint NOT NULL CHECK (revision >= 0),
@@ -538,8 +536,6 @@ CREATE TABLE brand_revisions (
 
 CREATE INDEX brand_revisions_changed ON brand_revisions (changed_at);
 
--- Facts of answers (package visibility), in chunks: the facts of jobs of a run that were counted together at one brand revision, and
--- their sums. deleted: the answers were deleted because of their age, so they cannot be recounted. small: to be merged with others.
 -- Facts of answers (package visibility), in chunks: the facts of jobs of a run that were counted together at one brand revision, and
 -- their sums. deleted: the answers were deleted because of their age, so they cannot be recounted. small: to be merged with others.
 CREATE TABLE visibility_facts (
@@ -584,7 +580,6 @@ CREATE INDEX visibility_facts_revision ON visibility_facts (account_id, revision
 CREATE INDEX visibility_facts_small ON visibility_facts (account_id, run_id) WHERE small;
 
 -- Runs with ended jobs that have no facts. Jobs up to the ordinal counted_to are counted.
--- Runs with ended jobs that have no facts. Jobs up to the ordinal counted_to are counted.
 CREATE TABLE visibility_backlog (
   account_id uuid NOT NULL,
   run_id     uuid NOT NULL,
@@ -592,7 +587,6 @@ CREATE TABLE visibility_backlog (
   PRIMARY KEY (account_id, run_id)
 );
 
--- The brand revision at which the latest recount of an account ended.
 -- The brand revision at which the latest recount of an account ended.
 CREATE TABLE visibility_recounts (
   account_id uuid PRIMARY KEY,
@@ -665,8 +659,6 @@ CREATE INDEX alerts_schedule ON alerts (account_id, schedule_id) WHERE schedule_
 
 -- Schedules: what creates recurring runs. next_at is the next due time. credential_id is the credential of the latest change by a
 -- customer. refused counts the latest occurrences in a row that a run check refused.
--- Schedules: what creates recurring runs. next_at is the next due time. credential_id is the credential of the latest change by a
--- customer. refused counts the latest occurrences in a row that a run check refused.
 CREATE TABLE schedules (
   account_id       uuid NOT NULL REFERENCES accounts(id),
   id               uuid NOT NULL,
@@ -706,7 +698,6 @@ CREATE INDEX schedules_status ON schedules (account_id, status, created_at, id);
 CREATE INDEX schedules_due ON schedules (next_at) WHERE next_at IS NOT NULL;
 
 -- What became of a due time, or of count due times that were missed, from due_at to last_due_at.
--- What became of a due time, or of count due times that were missed, from due_at to last_due_at.
 CREATE TABLE schedule_occurrences (
   account_id   uuid NOT NULL,
   schedule_id  uuid NOT NULL,
@@ -733,7 +724,6 @@ CREATE INDEX schedule_occurrences_run ON schedule_occurrences (account_id, run_i
 CREATE INDEX schedule_occurrences_old ON schedule_occurrences (last_due_at);
 CREATE INDEX schedule_occurrences_waiting ON schedule_occurrences (account_id, schedule_id, due_at) WHERE run_id IS NOT NULL AND evaluated_at IS NULL;
 
--- Evaluations and deletions of schedules increase version, so that an evaluation finds out whether another came between.
 -- Evaluations and deletions of schedules increase version, so that an evaluation finds out whether another came between.
 CREATE TABLE schedule_accounts (
   account_id uuid PRIMARY KEY REFERENCES accounts(id),
