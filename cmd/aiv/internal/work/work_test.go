@@ -112,69 +112,6 @@ func awaitFile(ctx context.Context, file string) bool {
 	return false
 }
 
-// TestLaterAttempt: a worker that gets a job again, because the lease of its first attempt has ended, ends the command
-// of the first.
-func TestLaterAttempt(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	var claims atomic.Int64
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	await := func(file string) {
-		if !awaitFile(ctx, filepath.Join(dir, file)) {
-			t.Errorf("the first command has not %s", file)
-		}
-	}
-	settled := ""
-	err := Run(ctx, config(t, func(_ context.Context, route, body string) (int, string, error) {
-		if route == "/settle" {
-			settled += body
-			await("ended")
-			cancel()
-			return 200, settledAll(body), nil
-		}
-		switch claims.Add(1) {
-		case 1:
-			return 200, oneJob, nil
-		case 2:
-			await("started")
-			return 200, `{"jobs":[{"id":"job_1","attempt":2}]}`, nil
-		}
-		<-ctx.Done()
-		return 200, noJobs, nil
-	}, 2, shell(`
-case $(cat) in
-*'"attempt":1'*) trap 'echo >"$0/ended"; exit' TERM; echo >"$0/started"; sleep 600 & wait ;;
-*) exit 75 ;;
-esac`, dir)))
-	if err != nil || strings.Count(settled, `"attempt":2`) != 1 || strings.Contains(settled, `"attempt":1`) {
-		t.Errorf("settled %s (%v), want attempt 2", settled, err)
-	}
-}
-
-// TestLastSettlementsAreLost: a worker that could not report the results of its last commands does not end as if it
-// had.
-func TestLastSettlementsAreLost(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	var claimed, tried atomic.Bool
-	cfg := config(t, func(_ context.Context, route, _ string) (int, string, error) {
-		switch {
-		case route == "/claim" && claimed.Swap(true):
-			return 200, noJobs, nil
-		case route == "/claim":
-			return 200, oneJob, nil
-		}
-		tried.Store(true)
-		cancel()
-		return 503, "", nil
-	}, 1, shell("exit 75"))
-	cfg.settleTime = 100 * time.Millisecond
-	if err := Run(ctx, cfg); err == nil || !tried.Load() {
-		t.Errorf("the worker ended with %v, want an error because its result was not settled", err)
-	}
-}
-
 // TestEndWhileSettlementsFail: a worker whose results wait for one another, because the dispatcher takes none, claims
 // no more jobs. It ends after SIGTERM, at the end of the drain or a second signal, and settles all results if the
 // dispatcher takes them by then.
