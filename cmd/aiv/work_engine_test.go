@@ -9,7 +9,7 @@ import (
 )
 
 // TestExplainPrintsNoKey: -explain prints the request of a sample or of a job in a file, needs no key, and never prints
-// one.
+// one. Without a key, chat gets none.
 func TestExplainPrintsNoKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -19,6 +19,14 @@ func TestExplainPrintsNoKey(t *testing.T) {
 	}
 	job := file("job", `{"id":"job_1","attempt":1,"new":[],"measurement_type":"ungrounded","model":{"id":"a/b","provider":"p","provider_model":"gpt 7"},`+
 		`"question":{"id":"q","text":"What?","language":"de","country":"DE"},"locale":"pt-BR","country":"BR","language":"pt-BR"}`)
+	const chatRequest = `POST http://127.0.0.1:1/v1/chat/completions HTTP/1.1
+Accept: application/json
+Content-Type: application/json
+User-Agent: aiv-work/1
+
+{
+  "model": "m",
+`
 	for _, test := range []struct {
 		args, stdin string
 		env         map[string]string
@@ -33,6 +41,7 @@ func TestExplainPrintsNoKey(t *testing.T) {
 		{"-engine xai -explain -job -", `{"measurement_type":"grounded"}`, nil, 1, []string{"does not contain a job as a claim returns it"}},
 		{"-engine xai -explain -job -", `[]`, nil, 1, []string{"does not contain a job as a claim returns it"}},
 		{"-engine xai -explain -job " + filepath.Join(dir, "none"), "", nil, 1, []string{"no such file"}},
+		{"-engine chat -explain -model m -engine-url http://127.0.0.1:1/v1/ -engine-max-output 300", "", nil, 0, []string{chatRequest, `"max_tokens": 300`}},
 		{"-engine chat -explain -engine-url http://127.0.0.1:1/v1 -engine-key-file " + filepath.Join(dir, "none"), "", nil, 0, []string{"Authorization: Bearer KEY\n"}},
 		{"-engine openai -try -model m -engine-key-file " + file("key", "two words"), "", nil, 1, []string{filepath.Join(dir, "key") + " does not contain a key"}},
 		{"-engine openai -try -model m", "", map[string]string{"OPENAI_API_KEY": "two words"}, 1, []string{"OPENAI_API_KEY does not contain a key"}},

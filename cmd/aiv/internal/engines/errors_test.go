@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestEachErrorHasItsRule: what each error of an API means for the job: the rows of errorRules, in their order.
+// TestEachErrorHasItsRule: what each error of an API means for the job: the rows of errorRules, in their order. No
+// redirect is followed.
 func TestEachErrorHasItsRule(t *testing.T) {
 	t.Parallel()
 	object := func(kind, code, message string) string {
@@ -27,7 +28,7 @@ func TestEachErrorHasItsRule(t *testing.T) {
 	)
 	for _, test := range []struct{ responses, body, want string }{ // an engine and statuses
 		{"openai 101 201 204", "", unread},
-		{"openai 302 307", "", configuration},
+		{"openai 300 301 302 303 304 305 307 308", "", configuration},
 		{"gemini 400", google("INVALID_ARGUMENT", "x", `{},{"reason":"API_KEY_INVALID"}`), secret},
 		{"gemini 400", "[" + google("INVALID_ARGUMENT", "x", `{"reason":"API_KEY_INVALID"}`) + "]", secret},
 		{"xai 400", text("x y", "incorrect API Key provided: ab"), secret},
@@ -89,7 +90,7 @@ func TestEachErrorHasItsRule(t *testing.T) {
 		for status := range strings.FieldsSeq(statuses) {
 			n, err := strconv.Atoi(status)
 			check(t, err)
-			got, _ := settled(t, engine, true, canned{n, nil, test.body})
+			got, _ := settled(t, engine, true, canned{n, map[string]string{"Location": "/target"}, test.body})
 			kind, word, _ := strings.Cut(test.want, " ")
 			fits := strings.HasPrefix(got, `{"outcome":"`+kind+`"`) && strings.Contains(got, `"`+word)
 			if !fits || kind != "throttled" && !strings.Contains(got, "("+status) {

@@ -130,20 +130,6 @@ func TestEachFormOfBodyHasAnOutcome(t *testing.T) {
 	}
 }
 
-// TestNoRedirectIsFollowed: no redirect is followed, wherever it leads.
-func TestNoRedirectIsFollowed(t *testing.T) {
-	t.Parallel()
-	for _, status := range []int{300, 301, 302, 303, 304, 305, 307, 308} {
-		for _, to := range []string{"http://127.0.0.1:2/target", "/target", "://target"} {
-			got, attrs := settled(t, "chat", false, canned{status, map[string]string{"Location": to}, ""})
-			if !strings.Contains(got, unavailableFor+`"configuration"`) || attrs["requests"] != 1 ||
-				strings.Contains(fmt.Sprint(got, attrs), "target") {
-				t.Errorf("%d to %s: %s, %v", status, to, got, attrs)
-			}
-		}
-	}
-}
-
 // TestPassingFailureIsRepeatedOnce: one request of a job is repeated after a failure that may pass. Others
 // are not.
 func TestPassingFailureIsRepeatedOnce(t *testing.T) {
