@@ -27,7 +27,6 @@ func TestWrongUsage(t *testing.T) {
 		{"keys -json list", "flags follow the command: aiv keys COMMAND -flag", keys},
 		{"help key", "unknown command \"key\"; did you mean `aiv keys`?", top},
 		{"plans set", "aiv plans set requires CODE and -features", "aiv plans set -h"},
-		{"plans set a b -features x", "unexpected argument \"b\" for aiv plans set", "aiv plans set -h"},
 		{"plans set 'a b' -features ''", "invalid plan code \"a b\": use 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit", "aiv plans set -h"},
 		{"plans set a -features X", "invalid feature \"X\": use 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit", "aiv plans set -h"},
 		{"plans set a -features x,,y", "invalid value \"x,,y\" for flag -features: a list element is empty", "aiv plans set -h"},
@@ -39,7 +38,6 @@ func TestWrongUsage(t *testing.T) {
 		{"accounts create", "aiv accounts create requires -name and -plan", "aiv accounts create -h"},
 		{"accounts set-plan " + credential + " growth", "ID must be an account's id, acct_ and 26 characters; see aiv accounts list", "aiv accounts set-plan -h"},
 		{"keys list -account ''", "-account is empty", "aiv keys list -h"},
-		{"keys revoke " + account, "ID must be a credential's id, cred_ and 26 characters; see aiv keys list", "aiv keys revoke -h"},
 		{"keys revoke " + key, "ID must be a credential's id, cred_ and 26 characters; see aiv keys list", "aiv keys revoke -h"},
 		{"jobs list -run " + part, "-run must be a run's id, run_ and 26 characters; see aiv runs list", "aiv jobs list -h"},
 		{"keys revoke " + credential + " " + key, "unexpected argument \"aiv_live_01234567…\" for aiv keys revoke", "aiv keys revoke -h"},
@@ -54,7 +52,6 @@ func TestWrongUsage(t *testing.T) {
 			"the expiry 2020-01-02T03:04:05Z is in the past; use aiv keys revoke to end a key now", "aiv keys set -h"},
 		{"keys rotate -json " + credential + " -expires 2020-01-02T03:04:05Z",
 			"the expiry 2020-01-02T03:04:05Z is in the past; use aiv keys revoke to end a key now", "aiv keys rotate -h"},
-		{"runs list -limit many", "-limit must be a whole number from 1 to 10000", "aiv runs list -h"},
 		{"catalog import", "aiv catalog import requires FILE", "aiv catalog import -h"},
 		{"usage -from 2026", "invalid value \"2026\" for flag -from: must be a month such as 2026-11", "aiv usage -h"},
 		{"usage -from 2026-11 -to 2026-10", "-to must not be before -from", "aiv usage -h"},
@@ -69,7 +66,6 @@ func TestWrongUsage(t *testing.T) {
 		{"serve -read-max-lag 1s", "-read-max-lag requires -read-url (AIV_READ_URL)", "aiv serve -h"},
 		{"serve -read-url x -read-max-lag 0s", "-read-max-lag must be more than 0", "aiv serve -h"},
 		{"serve -read-url x -read-max-lag 2001ms", "-read-max-lag must be at most 2s", "aiv serve -h"},
-		{"serve -addr foo", `-addr (AIV_ADDR) must be HOST:PORT, not "foo"`, "aiv serve -h"},
 		{"serve -admin-addr :http9", `the port of -admin-addr (AIV_ADMIN_ADDR) must be from 0 to 65535 or the name of a service, not "http9"`, "aiv serve -h"},
 		{"dispatch -addr 127.0.0.1:70000", `the port of -addr (AIV_WORKER_ADDR) must be from 0 to 65535 or the name of a service, not "70000"`, "aiv dispatch -h"},
 		{"demo -worker-addr ::1:80", `-worker-addr (AIV_WORKER_ADDR) must be HOST:PORT, not "::1:80"`, "aiv demo -h"},
@@ -97,7 +93,6 @@ func TestWrongUsage(t *testing.T) {
 		{"work -url http://127.0.0.1:1 -token-file nosuch -parallel 0 -- true", "-parallel must be from 1 to 10000", "aiv work -h"},
 		{"migrate -status -grant r", "-status changes nothing, and -distribute, -grant and -grant-dispatch do; give one of them", "aiv migrate -h"},
 		{"migrate -grant r -grant-dispatch r", "-grant and -grant-dispatch each revoke what the other grants; give two roles", "aiv migrate -h"},
-		{"plans list postgres://me:sesame@host/db", "unexpected argument \"postgres://me:…@host/db\" for aiv plans list", "aiv plans list -h"},
 	}
 	for _, test := range tests {
 		code, stdout, stderr := aiv(t.Context(), words(test.line)...)
