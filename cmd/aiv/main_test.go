@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +35,6 @@ type step struct {
 type story struct {
 	env   map[string]string
 	names []string // value, name, value, name...
-	seen  map[string]int
 }
 
 // newStory returns a story in a database of its own.
@@ -133,28 +133,22 @@ func (s *story) run(t *testing.T, steps []step) {
 	}
 }
 
+// name replaces generated values by their names.
 func (s *story) name(text string) string {
 	return generated.ReplaceAllStringFunc(text, func(found string) string {
-		if strings.HasSuffix(found, "Z") && strings.Contains(found, ":") {
+		if i := slices.Index(s.names, found); i >= 0 {
+			return s.names[i+1]
+		}
+		kind := found[:4] // of an id
+		switch {
+		case strings.Contains(found, ":"):
 			return "{time}"
-		}
-		for i := 0; i < len(s.names); i += 2 {
-			if s.names[i] == found {
-				return s.names[i+1]
-			}
-		}
-		kind := found[:4]
-		if kind == "aiv_" {
+		case kind == "aiv_" && len(found) > 20:
+			kind = "key"
+		case kind == "aiv_":
 			kind = "prefix"
-			if len(found) > 20 {
-				kind = "key"
-			}
 		}
-		if s.seen == nil {
-			s.seen = map[string]int{}
-		}
-		s.seen[kind]++
-		name := fmt.Sprintf("{%s%d}", kind, s.seen[kind])
+		name := fmt.Sprintf("{%s%d}", kind, 1+strings.Count(strings.Join(s.names, " "), "{"+kind))
 		s.names = append(s.names, found, name)
 		return name
 	})
