@@ -13,33 +13,6 @@ import (
 	"aiv/cmd/aiv/internal/engines/enginestest"
 )
 
-// linkServer is a fake of Gemini whose answers cite links at its own origin.
-func linkServer(t *testing.T, links map[string]http.HandlerFunc) (url string, requested func() int32) {
-	t.Helper()
-	var n atomic.Int32
-	api := enginestest.New(t, "gemini")
-	mux := http.NewServeMux()
-	mux.Handle("/v1beta/", api)
-	mux.HandleFunc("/grounding-api-redirect/", func(w http.ResponseWriter, r *http.Request) {
-		n.Add(1)
-		for name := range r.Header {
-			if name != "User-Agent" && name != "Accept-Encoding" {
-				t.Errorf("a link is requested with the header %s", name)
-			}
-		}
-		links[strings.TrimPrefix(r.URL.Path, "/grounding-api-redirect/")](w, r)
-	})
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	chunk := func(uri, title string) string { return `{"web":{"uri":"` + uri + `","title":"` + title + `"}}` }
-	at := server.URL + "/grounding-api-redirect/"
-	api.Then(enginestest.Answer(200, ofGemini(`{"content":{"parts":[{"text":"A"}]},"groundingMetadata":{"groundingChunks":[`+strings.Join([]string{
-		chunk(at+"302", "kovalt.com"), chunk(at+"200", "ostrel.com"), chunk(at+"302", "kovalt.com"), chunk(at+"404", "Shoes of 2026"), chunk(at+"loop", "kovalt.org"),
-		chunk(at+"relative", "kovalt.net"), chunk(at+"script", "kovalt.info"), chunk(at+"titled", "Kovalt. Shoes"), chunk("https://other.example/grounding-api-redirect/x", "kovalt.de"),
-	}, ",")+`]}}`)))
-	return server.URL + "/v1beta", n.Load
-}
-
 func location(status int, to string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", strings.ReplaceAll(to, "ORIGIN", "http://"+r.Host))
@@ -57,6 +30,11 @@ func TestLinksAreRequestedOnce(t *testing.T) {
 		"loop": location(301, "ORIGIN/grounding-api-redirect/loop"), "relative": location(302, "/shoes"), "script": location(302, "javascript:1"),
 		"titled": location(303, "http://kovalt.example/a"),
 	}
+	const cited = `{"content":{"parts":[{"text":"A"}]},"groundingMetadata":{"groundingChunks":[
+ {"web":{"uri":"ORIGIN/302","title":"kovalt.com"}}, {"web":{"uri":"ORIGIN/200","title":"ostrel.com"}}, {"web":{"uri":"ORIGIN/302","title":"kovalt.com"}},
+ {"web":{"uri":"ORIGIN/404","title":"Shoes of 2026"}}, {"web":{"uri":"ORIGIN/loop","title":"kovalt.org"}}, {"web":{"uri":"ORIGIN/relative","title":"kovalt.net"}},
+ {"web":{"uri":"ORIGIN/script","title":"kovalt.info"}}, {"web":{"uri":"ORIGIN/titled","title":"Kovalt. Shoes"}},
+ {"web":{"uri":"https://other.example/grounding-api-redirect/x","title":"kovalt.de"}}]}}`
 	for _, test := range []struct {
 		resolve  bool
 		requests int32
@@ -69,11 +47,25 @@ func TestLinksAreRequestedOnce(t *testing.T) {
 			`{"url":"ORIGIN/loop","title":null},{"url":"https://kovalt.net/","title":null},{"url":"https://kovalt.info/","title":null},{"url":"http://kovalt.example/a","title":"Kovalt. Shoes"},` +
 			`{"url":"https://other.example/grounding-api-redirect/x","title":"kovalt.de"}]`},
 	} {
-		url, requested := linkServer(t, links)
-		got, _ := outcome(t, newTest(t, "gemini", url, func(c *Config) { c.ResolveLinks = test.resolve }), testJob("m", true))
-		want := strings.ReplaceAll(test.want, "ORIGIN", strings.TrimSuffix(url, "/v1beta")+"/grounding-api-redirect")
-		if !strings.Contains(got, want) || requested() != test.requests {
-			t.Errorf("resolve %t, %d requests:\n got %s\nwant %s", test.resolve, requested(), got, want)
+		var requests atomic.Int32
+		api, mux := enginestest.New(t, "gemini"), http.NewServeMux()
+		mux.Handle("/v1beta/", api)
+		mux.HandleFunc(linkPath+"{link}", func(w http.ResponseWriter, r *http.Request) {
+			requests.Add(1)
+			for name := range r.Header {
+				if name != "User-Agent" && name != "Accept-Encoding" {
+					t.Errorf("a link is requested with the header %s", name)
+				}
+			}
+			links[r.PathValue("link")](w, r)
+		})
+		server := httptest.NewServer(mux)
+		defer server.Close()
+		origin := strings.NewReplacer("ORIGIN", server.URL+"/grounding-api-redirect")
+		api.Then(enginestest.Answer(200, ofGemini(origin.Replace(cited))))
+		x := newTest(t, "gemini", server.URL+"/v1beta", func(c *Config) { c.ResolveLinks = test.resolve })
+		if got, _ := outcome(t, x, testJob("m", true)); !strings.Contains(got, origin.Replace(test.want)) || requests.Load() != test.requests {
+			t.Errorf("resolve %t, %d requests:\n got %s\nwant %s", test.resolve, requests.Load(), got, origin.Replace(test.want))
 		}
 	}
 }

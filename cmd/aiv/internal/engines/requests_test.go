@@ -16,6 +16,7 @@ import (
 
 	"aiv/cmd/aiv/internal/engines/enginestest"
 	"aiv/cmd/aiv/internal/work"
+	"aiv/store/storetest"
 )
 
 var update = flag.Bool("update", false, "write the golden requests")
@@ -77,12 +78,7 @@ func explain(t *testing.T, engine, url string, job work.Job) string {
 	return out.String()
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = storetest.Must
 
 // TestRequestsEqualGoldenFiles compares the request of each engine with a golden file, as -explain -json prints it, and
 // sends it to the fake of the API, which accepts nothing else. Only its header has the key. No answer reports a search
