@@ -12,7 +12,8 @@ func TestScheduleIsPausedAndResumed(t *testing.T) {
 	t.Parallel()
 	pool := consistent(t)
 	url := pool.Config().ConnString()
-	id := regexp.MustCompile(`sched_\w+`).FindString(prints{"schedules list -json", 0, `"last_status":"created","last_code":null,"credential_id":"cred_\w{26}"}]`}.expect(t, url))
+	listed := prints{"schedules list -json", 0, `"last_status":"created","last_code":null,"credential_id":"cred_\w{26}"}]`}.expect(t, url)
+	id := regexp.MustCompile(`sched_\w+`).FindString(listed)
 	for _, command := range []prints{
 		{"schedules list", 0, "active\tdaily 00:00 UTC"},
 		{"schedules list -status paused", 0, `There are no schedules\.`},

@@ -208,5 +208,6 @@ func TestVerifyCommand(t *testing.T) {
 	url := pool.Config().ConnString()
 	prints{"verify -json", 0, `"violations":\[\]`}.expect(t, url)
 	storetest.Exec(t, pool, `UPDATE api_rate_limit_buckets SET used = 61`, `DELETE FROM usage_records`)
-	prints{"verify", 1, `\n  credential cred_\w{26} of account acct_\w{26}, window (?s:.*)\n  run run_\w{26} of account acct_\w{26}\n`}.expect(t, url)
+	prints{"verify", 1, `\n  credential cred_\w{26} of account acct_\w{26}, window (?s:.*)` +
+		`\n  run run_\w{26} of account acct_\w{26}\n`}.expect(t, url)
 }

@@ -31,8 +31,9 @@ func TestLinksAreRequestedOnce(t *testing.T) {
 		"titled": location(303, "http://kovalt.example/a"),
 	}
 	const cited = `{"content":{"parts":[{"text":"A"}]},"groundingMetadata":{"groundingChunks":[
- {"web":{"uri":"ORIGIN/302","title":"kovalt.com"}}, {"web":{"uri":"ORIGIN/200","title":"ostrel.com"}}, {"web":{"uri":"ORIGIN/302","title":"kovalt.com"}},
- {"web":{"uri":"ORIGIN/404","title":"Shoes of 2026"}}, {"web":{"uri":"ORIGIN/loop","title":"kovalt.org"}}, {"web":{"uri":"ORIGIN/relative","title":"kovalt.net"}},
+ {"web":{"uri":"ORIGIN/302","title":"kovalt.com"}}, {"web":{"uri":"ORIGIN/200","title":"ostrel.com"}},
+ {"web":{"uri":"ORIGIN/302","title":"kovalt.com"}}, {"web":{"uri":"ORIGIN/404","title":"Shoes of 2026"}},
+ {"web":{"uri":"ORIGIN/loop","title":"kovalt.org"}}, {"web":{"uri":"ORIGIN/relative","title":"kovalt.net"}},
  {"web":{"uri":"ORIGIN/script","title":"kovalt.info"}}, {"web":{"uri":"ORIGIN/titled","title":"Kovalt. Shoes"}},
  {"web":{"uri":"https://other.example/grounding-api-redirect/x","title":"kovalt.de"}}]}}`
 	for _, test := range []struct {
