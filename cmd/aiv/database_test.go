@@ -58,24 +58,17 @@ func TestDatabaseOutOfReach(t *testing.T) {
 	}
 }
 
-// A keyboard is a reader that nothing but a key wakes.
-type keyboard struct {
-	waiting func()
-	awake   chan struct{}
-}
-
-func (k keyboard) Read([]byte) (int, error) {
-	k.waiting()
-	<-k.awake
-	return 0, io.EOF
-}
-
 func TestInterruptedCommandSaysSo(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	stdin := keyboard{waiting: cancel, awake: make(chan struct{})}
-	defer close(stdin.awake)
+	stdin, keyboard := io.Pipe()
+	defer keyboard.Close()
+	go func() {
+		io.WriteString(keyboard, sampleCatalog)
+		io.WriteString(keyboard, "\n") // returns when the import has read the catalog, and so waits for more
+		cancel()
+	}()
 	var stdout, stderr strings.Builder
 	code := run(ctx, []string{"catalog", "import", "-", "-database-url", url}, stdin, &stdout, &stderr)
 	if code != 1 || stderr.String() != "aiv: interrupted\n" {
