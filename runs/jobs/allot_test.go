@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"aiv/store"
@@ -18,68 +17,62 @@ func TestAllotmentKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {
 		s, demands := randomSupply(rand.New(rand.NewPCG(seed, 1)), 40)
-		c := &allotmentCheck{capacity: maps.Clone(s.capacity), next: make(map[*span]int32), older: make(map[*span]*span)}
+		left := &allotmentCheck{capacity: maps.Clone(s.capacity), spans: make(map[accountAt][]span)}
 		for _, a := range s.accounts {
-			for _, spans := range a.spans {
-				for i, x := range spans {
-					c.spans, c.next[x] = append(c.spans, x), x.first
-					if i > 0 {
-						c.older[x] = spans[i-1]
-					}
+			for p, spans := range a.spans {
+				for _, x := range spans {
+					left.spans[accountAt{a.id, p}] = append(left.spans[accountAt{a.id, p}], *x)
 				}
 			}
 		}
 		for i, grants := range allot(s, demands, 1000) {
-			if fault := c.claim(&demands[i], grants); fault != "" {
+			if fault := left.claim(&demands[i], grants); fault != "" {
 				t.Fatalf("seed %d, claim %d: %s", seed, i, fault)
 			}
 		}
 	}
 }
 
-// An allotmentCheck follows the grants of claims.
+// An allotmentCheck contains what the claims so far have left.
 type allotmentCheck struct {
-	capacity map[string]int // that is left
-	spans    []*span
-	next     map[*span]int32 // the first job that is left
-	older    map[*span]*span // the next older span of the same account and provider
+	capacity map[string]int
+	spans    map[accountAt][]span // the oldest run first
 }
 
-// left returns how many jobs each account has at each provider.
-func (c *allotmentCheck) left() map[accountAt]int {
-	jobs := make(map[accountAt]int)
-	for _, x := range c.spans {
-		jobs[accountAt{x.account, x.provider}] += int(x.last - c.next[x] + 1)
+// jobs returns how many jobs of an account are left at a provider.
+func (c *allotmentCheck) jobs(at accountAt) (n int) {
+	for _, x := range c.spans[at] {
+		n += int(x.last - x.first + 1)
 	}
-	return jobs
+	return n
 }
 
-// claim returns what is wrong with the grants of a claim.
+// claim takes the grants of a claim, and returns what is wrong with them.
 func (c *allotmentCheck) claim(d *demand, grants []grant) string {
 	available, claimed := make(map[store.ID]int), make(map[store.ID]int) // by account, at the start of the claim
-	for at, n := range c.left() {
+	for at := range c.spans {
 		if accepts(d.providers, at.provider) {
-			available[at.account] += min(n, c.capacity[at.provider])
+			available[at.account] += min(c.jobs(at), c.capacity[at.provider])
 		}
 	}
 	n, limited := 0, false
 	for _, g := range grants {
-		x := g.span
-		older := c.older[x]
+		at := accountAt{g.span.account, g.span.provider}
+		spans := c.spans[at]
 		switch {
-		case g.first != c.next[x] || g.last < g.first || g.last > x.last:
-			return fmt.Sprintf("jobs %d to %d of %d to %d", g.first, g.last, c.next[x], x.last)
-		case older != nil && c.next[older] <= older.last:
-			return "jobs of a run before those of an older one"
-		case !accepts(d.providers, x.provider):
-			return "jobs of " + x.provider
+		case !accepts(d.providers, at.provider):
+			return "jobs of " + at.provider
+		case len(spans) == 0 || g.span.run != spans[0].run || g.first != spans[0].first || g.last < g.first || g.last > spans[0].last:
+			return fmt.Sprintf("jobs %d to %d of run %x, where %+v are left", g.first, g.last, g.span.run[0], spans)
 		}
-		c.next[x] = g.last + 1
+		if spans[0].first = g.last + 1; g.last == spans[0].last {
+			c.spans[at] = spans[1:]
+		}
 		n += int(g.jobs())
-		claimed[x.account] += int(g.jobs())
-		if c.capacity[x.provider] != unlimited {
+		claimed[at.account] += int(g.jobs())
+		if c.capacity[at.provider] != unlimited {
 			limited = true
-			c.capacity[x.provider] -= int(g.jobs())
+			c.capacity[at.provider] -= int(g.jobs())
 		}
 	}
 	for p, room := range c.capacity {
@@ -87,8 +80,8 @@ func (c *allotmentCheck) claim(d *demand, grants []grant) string {
 			return fmt.Sprintf("%d more than %s has room for", -room, p)
 		}
 	}
-	for at, more := range c.left() {
-		if n < d.limit && more > 0 && c.capacity[at.provider] > 0 && accepts(d.providers, at.provider) {
+	for at := range c.spans {
+		if more := c.jobs(at); n < d.limit && more > 0 && c.capacity[at.provider] > 0 && accepts(d.providers, at.provider) {
 			return fmt.Sprintf("%d of %d, though account %x has %d more at %s", n, d.limit, at.account[0], more, at.provider)
 		}
 	}
@@ -203,27 +196,6 @@ func grantsOf(claims [][]grant) (out string) {
 	return out
 }
 
-// TestTurnsGoOn: claims of one job serve the accounts in turn, whichever providers they accept.
-func TestTurnsGoOn(t *testing.T) {
-	t.Parallel()
-	s := &supply{capacity: map[string]int{"a": unlimited, "b": unlimited}}
-	for id, providers := range map[byte]string{1: "a b", 2: "a", 3: "b"} {
-		a := newAccount(id)
-		for p := range strings.FieldsSeq(providers) {
-			a.turns[p], a.spans[p] = int64(id), []*span{{account: a.id, provider: p, first: 1, last: 1000}}
-		}
-		s.accounts = append(s.accounts, a)
-	}
-	got := ""
-	for n := range 12 {
-		d := []demand{{limit: 1}, {limit: 1, providers: []string{"a"}}, {limit: 1, providers: []string{"b"}}}[n%3]
-		g := allot(s, []demand{d}, int64(100*n+100))[0][0]
-		got += fmt.Sprintf("%d%s ", g.span.account[0], g.span.provider)
-	}
-	// Each account gets a third: claims of any provider, the first of three, serve 1, as those of a and b serve 2 and 3.
-	equal(t, "1a 2a 3b 1b 2a 3b 1a 2a 3b 1b 2a 3b ", got, "served")
-}
-
 // TestClaimsTogetherAcceptAll: claims together accept all providers if one of them does.
 func TestClaimsTogetherAcceptAll(t *testing.T) {
 	t.Parallel()
@@ -233,23 +205,5 @@ func TestClaimsTogetherAcceptAll(t *testing.T) {
 	} {
 		providers, jobs := wanted(demands)
 		equal(t, want, fmt.Sprintf("%#v %d", providers, jobs))
-	}
-}
-
-// TestFreshSpanMayBeQueued: a claim need not start the run of a fresh span whose first job is not that of its model.
-func TestFreshSpanMayBeQueued(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		span span
-		want bool
-	}{
-		{span{fresh: true, modelNo: 1, firstRead: 1, first: 3, last: 10}, false},
-		{span{fresh: true, modelNo: 1, firstRead: 2, first: 3, last: 10}, true},
-		{span{fresh: true, modelNo: 3, firstRead: 21, first: 21, last: 30}, false},
-		{span{fresh: true, modelNo: 3, firstRead: 22, first: 22, last: 30}, true},
-		{span{fresh: true, modelNo: 3, firstRead: 3, first: 4, last: 3}, false}, // the only job of its model
-		{span{firstRead: 1, first: 1, last: 10, attempt: 1}, true},
-	} {
-		equal(t, test.want, test.span.begun(), fmt.Sprintf("%+v", test.span))
 	}
 }

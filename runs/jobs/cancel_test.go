@@ -5,55 +5,48 @@ import (
 	"time"
 
 	"aiv/runs"
-	"aiv/store"
 	"aiv/store/storetest"
 )
 
-// TestCanceledWhileClaimed: a run is canceled by a transaction for which a claim waits. The claim hands out and counts
-// none of its jobs, whether they were given back or are fresh. Jobs claimed before become canceled results and keep
-// their attempts.
+// TestCanceledWhileClaimed: a run is canceled by a transaction for which a claim waits, or which it finds later in its
+// transaction. The claim hands out and counts none of the run's jobs, which may also have been queued while the run was
+// being canceled. Jobs claimed before become canceled results and keep their attempts.
 func TestCanceledWhileClaimed(t *testing.T) {
 	t.Parallel()
-	for name, giveBack := range map[string]func(s *site, first []Job){
-		"given back": func(s *site, first []Job) { s.settle(Released, first...) }, "fresh": func(*site, []Job) {},
+	for _, test := range []struct {
+		name      string
+		claimed   int // jobs, before the cancellation
+		givenBack bool
+		waits     bool // the claim, for the cancellation
+	}{
+		{"jobs that were given back", 3, true, true},
+		{"fresh jobs", 3, false, true},
+		{"jobs of a run that has not started", 0, false, true},
+		{"jobs of a run that is found canceled", 0, false, false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			s := newSite(t)
-			run := s.order(5)
-			giveBack(s, s.claim(3))
-			s.claimWhileCanceling(run, 2, true)
-			s.wantCanceled(3)
-			equal(t, 3, s.d.Stats().Claimed["p1"], "claims were counted")
+			account := s.account()
+			run := s.orderOf(account, "m1 m3", 3, 1)
+			if test.claimed == 0 {
+				notOnCitus(t, "about locks of one server")
+			} else if before := s.claim(test.claimed); test.givenBack {
+				s.settle(Released, before...)
+			}
+			cancel := s.begin(`SELECT cancel_run($1, $2)`, account, run)
+			s.sweep() // queues the jobs
+			turn := s.begin(`SELECT FROM job_turns WHERE NOT $1 FOR UPDATE`, test.waits)
+			claim := func() { // all jobs of a model, and a part of the other's
+				equal(t, 0, len(s.claim(4)), "jobs of a canceled run are handed out")
+			}
+			s.whileWaiting(claim, func() {
+				must(t, cancel.Commit(t.Context()))
+				must(t, turn.Rollback(t.Context()))
+			})
+			s.wantCanceled(test.claimed)
+			equal(t, uint64(test.claimed), s.d.Stats().Claimed["p1"], "claims were counted")
 		})
 	}
-}
-
-// TestCanceledBeforeStarted: the jobs of a run are queued while the run is being canceled. A claim that has read them
-// hands out none of them, whether it finds the run canceled or waits for that.
-func TestCanceledBeforeStarted(t *testing.T) {
-	t.Parallel()
-	notOnCitus(t, "about locks of one server")
-	for name, waits := range map[string]bool{"waits": true, "finds": false} {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			// All jobs of a model, and a part of the other's.
-			s.claimWhileCanceling(s.orderOf(s.account(), "m1 m3", 2, 1), 3, waits)
-			s.wantCanceled(0)
-		})
-	}
-}
-
-// claimWhileCanceling claims jobs while a run is canceled, and checks that there are none. The claim waits for the
-// cancellation or, later in its transaction, finds the run canceled.
-func (s *site) claimWhileCanceling(run store.ID, limit int, waits bool) {
-	s.t.Helper()
-	cancel := s.begin(`SELECT cancel_run($1, $2)`, s.accountOf(run), run)
-	s.sweep() // queues the jobs
-	turn := s.begin(`SELECT FROM job_turns WHERE NOT $1 FOR UPDATE`, waits)
-	s.whileWaiting(func() { equal(s.t, 0, len(s.claim(limit)), "jobs of a canceled run are handed out") }, func() {
-		must(s.t, cancel.Commit(s.t.Context()))
-		must(s.t, turn.Rollback(s.t.Context()))
-	})
 }
 
 // wantCanceled checks that no more jobs of the only run are claimed, and that as many keep their first attempt.
@@ -100,18 +93,6 @@ func TestCompletedBeforeCancel(t *testing.T) {
 	s.cancel(run)
 	equal(t, "stale canceled", s.settle(Completed, first...))
 	equal(t, "lost canceled", s.renew(time.Minute, first...))
-}
-
-// TestCanceledBeforeQueued: a run that is canceled before a dispatcher has queued its jobs takes no place in a claim
-// from a later run.
-func TestCanceledBeforeQueued(t *testing.T) {
-	s := newSite(t)
-	account := s.account()
-	s.cancel(s.orderOf(account, "m1", 1, 1))
-	later := s.orderOf(account, "m1", 1, 1)
-	if got := s.claim(1); len(got) != 1 || got[0].Key.Run != later {
-		t.Errorf("claimed %+v, want the job of the later run", got)
-	}
 }
 
 // TestCanceledJobsStay: the leases of a canceled run become results that show the same as package results shows of

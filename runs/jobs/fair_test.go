@@ -24,45 +24,30 @@ func (s *site) served(names map[store.ID]string, limit int, providers ...string)
 	return served
 }
 
-// wantTurns claims one job at a time, and fails the test unless each second one is of an account.
-func (s *site) wantTurns(account store.ID) {
-	s.t.Helper()
-	var of []bool
-	for range 8 {
-		of = append(of, s.claim(1)[0].Key.Account == account)
-	}
-	equal(s.t, []bool{false, true, false, true, false, true, false, true}, of, "turns of claims of 1")
-}
-
-// TestSmallAccountIsServedSoon: 6 jobs of one account come within two claims of 10 while 100,000 of another wait, and
-// turns go on across claims of 1.
+// TestSmallAccountIsServedSoon: while an account is alone, a claim writes only its turn at the provider that serves it.
+// 6 jobs of an account that arrives later come within two claims of 10 while 100,000 of the first one wait, and turns go
+// on across claims of 1.
 func TestSmallAccountIsServedSoon(t *testing.T) {
 	s := newSite(t)
-	large, small := s.account(), s.account()
-	names := map[store.ID]string{large: "large", small: "small"}
+	large := s.account()
 	for range 5 {
 		s.orderOf(large, "m1 m2", 100, 100) // 20,000 jobs
 	}
 	s.claim(100)
-	s.orderOf(small, "m1", 6, 1)
-	equal(t, 6, s.served(names, 10)["small p1"]+s.served(names, 10)["small p1"], "of 20 jobs of the small run")
-	s.orderOf(small, "m2", 6, 1)
-	s.wantTurns(small)
-}
-
-// TestLoneAccountWritesOneTurn: a claim of an account that is alone writes only its turn at the provider that served
-// it, and an account that arrives later is served in turn.
-func TestLoneAccountWritesOneTurn(t *testing.T) {
-	s := newSite(t)
-	s.orderOf(s.account(), "m1 m2", 100, 1)
-	s.claim(2)
 	for range 3 {
 		s.claim(2)
 		equal(t, 2, s.count(`SELECT count(DISTINCT xmin::text) FROM job_turns`), "transactions that wrote turns")
 	}
-	second := s.account()
-	s.orderOf(second, "m1", 100, 1)
-	s.wantTurns(second)
+	small := s.account()
+	names := map[store.ID]string{large: "large", small: "small"}
+	s.orderOf(small, "m1", 6, 1)
+	equal(t, 6, s.served(names, 10)["small p1"]+s.served(names, 10)["small p1"], "of 20 jobs of the small run")
+	s.orderOf(small, "m2", 6, 1)
+	var turns []string
+	for range 8 {
+		turns = append(turns, names[s.claim(1)[0].Key.Account])
+	}
+	equal(t, "large small large small large small large small", strings.Join(turns, " "), "turns of claims of 1")
 }
 
 // TestClosedProvider: while the jobs of a provider cannot be claimed, those of another provider are handed out as if
@@ -127,13 +112,15 @@ func TestTurnsOfListedProviders(t *testing.T) {
 	equal(t, map[string]int{"p1": 5, "p2": 5}, ofBoth, "of the account with jobs at both providers")
 }
 
-// TestTurnsWithoutJobs: an account whose jobs were all handed out or canceled takes no place in a claim from an account
-// that has jobs, and its turns are deleted.
+// TestTurnsWithoutJobs: accounts whose jobs were all handed out or canceled take no place in a claim from an account
+// that has jobs. Their turns are deleted, and many of them cost a small claim few round trips.
 func TestTurnsWithoutJobs(t *testing.T) {
 	t.Parallel()
 	for _, providers := range [][]string{nil, {"p1"}} {
 		t.Run(fmt.Sprint(providers), func(t *testing.T) {
 			s := newSite(t)
+			tracer := &counter{}
+			s.d = s.dispatcher(Config{Pool: storetest.WithTracer(t, s.pool, tracer)})
 			want := func(run store.ID) {
 				t.Helper()
 				if got := s.claim(1, providers...); len(got) != 1 || got[0].Key.Run != run {
@@ -141,16 +128,44 @@ func TestTurnsWithoutJobs(t *testing.T) {
 				}
 			}
 			want(s.order(1))
-			canceled := s.order(2)
-			want(canceled)
-			s.cancel(canceled)
-			last := s.order(3)
-			for range 3 {
-				want(last)
+			var canceled []store.ID
+			for range 60 {
+				canceled = append(canceled, s.order(2))
 			}
+			s.claim(1, providers...)
+			account := s.account()
+			canceled = append(canceled, s.orderOf(account, "m1", 1, 1)) // before its job is queued
+			for _, run := range canceled {
+				s.cancel(run)
+			}
+			last := s.orderOf(account, "m1", 3, 1)
+			before := tracer.batches.Load()
+			want(last)
+			if n := tracer.batches.Load() - before; n > 12 {
+				t.Errorf("%d batches of statements", n)
+			}
+			want(last)
+			want(last)
 			equal(t, 0, len(s.claim(1, providers...)), "jobs without an account")
 			equal(t, 0, s.rows("job_turns"), "turns of accounts without jobs are left")
 		})
+	}
+}
+
+// A counter counts batches, and their statements that waited for a lock in vain.
+type counter struct {
+	storetest.Statements
+	batches, timeouts atomic.Int32
+}
+
+func (c *counter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	c.batches.Add(1)
+	return ctx
+}
+
+func (c *counter) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
+	if store.IsLockTimeout(q.Err) {
+		c.timeouts.Add(1)
 	}
 }
 
@@ -184,45 +199,6 @@ func TestTurnOfAccountWithMoreSpans(t *testing.T) {
 		}
 	}
 	equal(t, 0, s.rows("job_turns"), "turns of accounts without jobs are left")
-}
-
-// A counter counts batches, and their statements that waited for a lock in vain.
-type counter struct {
-	storetest.Statements
-	batches, timeouts atomic.Int32
-}
-
-func (c *counter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	c.batches.Add(1)
-	return ctx
-}
-
-func (c *counter) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
-	if store.IsLockTimeout(q.Err) {
-		c.timeouts.Add(1)
-	}
-}
-
-// TestManyTurnsWithoutJobs: the turns of many accounts whose runs were canceled cost a small claim few round trips.
-func TestManyTurnsWithoutJobs(t *testing.T) {
-	s := newSite(t)
-	var canceled []store.ID
-	for range 60 {
-		canceled = append(canceled, s.order(2))
-	}
-	s.claim(1)
-	for _, run := range canceled {
-		s.cancel(run)
-	}
-	last := s.order(1)
-	tracer := &counter{}
-	d := s.dispatcher(Config{Pool: storetest.WithTracer(t, s.pool, tracer)})
-	if got := s.on(d).claim(1); len(got) != 1 || got[0].Key.Run != last {
-		t.Errorf("claimed %+v, want a job of %s", got, last)
-	}
-	if n := tracer.batches.Load(); n > 12 {
-		t.Errorf("%d batches of statements", n)
-	}
 }
 
 // TestTurnAtNewProvider: an account that is next stays next when a run of it brings jobs of another provider.
