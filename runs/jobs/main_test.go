@@ -294,13 +294,6 @@ func place(j Job) string {
 	return fmt.Sprint(j.Parameters.ModelID, " ", j.Question.ID, " ", j.Repetition)
 }
 
-// placeOf is the place of a job of a run as orderOf makes it.
-func placeOf(models string, questions, repetitions int, ordinal int32) string {
-	at := int(ordinal) - 1
-	model := strings.Fields(models)[at/(questions*repetitions)]
-	return fmt.Sprint(model, " q", at/repetitions%questions+1, " ", at%repetitions+1)
-}
-
 func settlement(j Job, o Outcome) Settlement {
 	s := Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: o}
 	switch o {
