@@ -170,53 +170,32 @@ func TestSettleWhileAnotherRunIsLocked(t *testing.T) {
 	}
 }
 
-// TestSweepWhileRunIsLocked: the leases of a run that another session has locked do not delay the end of other leases.
-func TestSweepWhileRunIsLocked(t *testing.T) {
+// TestSweepWhileRunsAreLocked: the leases of runs that another session has locked do not delay the end of other leases. A
+// sweep waits for one of the locked runs only, because it would end leases that expire in the meantime too late.
+func TestSweepWhileRunsAreLocked(t *testing.T) {
 	notOnCitus(t, "about locks of one server")
 	s := newSite(t)
 	account := s.account()
-	first := s.orderOf(account, "m1", 20, 1)
-	for range 20 {
-		s.claim(1) // as many leases as a step ends
-	}
+	locked := []store.ID{s.orderOf(account, "m1", 20, 1), s.orderOf(account, "m1", 1, 1)}
 	s.orderOf(account, "m1", 1, 1)
-	s.claim(1)
+	for range 22 {
+		s.claim(1) // 20 leases of the first run are as many as a step ends
+	}
 	s.pass(time.Hour)
-	unlock := s.lock(`WHERE id = $1`, first)
-	s.wantSwept(s.dispatcher(Config{}), 1, "the one of the other run")
-	// A sweep waits for a run that was locked each time.
-	s.whileWaiting(func() { s.wantSwept(s.d, 19, "those of the run but the renewed one") }, func() {
-		s.exec(`UPDATE job_leases SET until = now() + interval '1 h' WHERE ordinal = 1`) // as a renewal that was faster
+	unlock := s.lock(`WHERE id = ANY ($1)`, locked)
+	sweep := func(d *Dispatcher, want int, what string) {
+		t.Helper()
+		n, err := d.Sweep(t.Context())
+		must(t, err)
+		equal(t, want, n, "leases: ", what)
+	}
+	waits := &counter{}
+	sweep(s.dispatcher(Config{Pool: storetest.WithTracer(t, s.pool, waits)}), 1, "the one of the other run")
+	equal(t, 1, waits.timeouts.Load(), "locked runs for which the sweep waited")
+	s.whileWaiting(func() { sweep(s.d, 20, "those of the locked runs but the renewed one") }, func() {
+		s.exec(`UPDATE job_leases SET until = now() + interval '1 h' WHERE run_id = $1 AND ordinal = 1`, locked[0])
 		unlock()
 	})
-}
-
-// wantSwept checks how many leases a sweep ends.
-func (s *site) wantSwept(d *Dispatcher, want int, what string) {
-	s.t.Helper()
-	n, err := d.Sweep(s.t.Context())
-	must(s.t, err)
-	equal(s.t, want, n, "leases: ", what)
-}
-
-// TestSweepWhileManyRunsAreLocked: a sweep does not wait for each of many locked runs, because it would end leases that
-// expire in the meantime too late.
-func TestSweepWhileManyRunsAreLocked(t *testing.T) {
-	notOnCitus(t, "a cluster waits longer for a lock")
-	const locked = 20
-	s := newSite(t)
-	for range locked {
-		s.order(1)
-		s.claim(1)
-	}
-	s.pass(time.Hour)
-	unlock := s.lock("")
-	waits := &counter{}
-	d := s.dispatcher(Config{Pool: storetest.WithTracer(t, s.pool, waits)})
-	s.wantSwept(d, 0, "of locked runs")
-	equal(t, 1, waits.timeouts.Load(), "locked runs for which the sweep waited")
-	unlock()
-	s.wantSwept(d, locked, "all")
 }
 
 // TestOverdueRunsAreShuffled: the many overdue leases of one run do not always precede that of another run.
@@ -261,7 +240,7 @@ func TestPurgeWhileClaimed(t *testing.T) {
 	claimed := s.goClaim(t.Context(), ClaimRequest{Limit: 2})
 	claiming := storetest.UntilWaiting(t, s.pool, "transactionid")
 	s.cancel(canceled)
-	purged := s.goPurge()
+	purged := s.goPurge(s.open(t, ""))
 	s.untilBlockedBy("the purge", claiming)
 	unlock()
 	if got := s.jobsOf(claimed); len(got) != 1 || got[0].Key.Run != first {
@@ -282,10 +261,9 @@ SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND $1 
 }
 
 // goPurge purges all final runs, in the background.
-func (s *site) goPurge() <-chan error {
-	p := purger(s.open(s.t, ""))
+func (s *site) goPurge(pool *pgxpool.Pool) <-chan error {
 	purged := make(chan error, 1)
-	go func() { purged <- ignore(p.FinishedBefore(s.t.Context(), time.Now().Add(time.Minute), 0)) }()
+	go func() { purged <- ignore(purger(pool).FinishedBefore(s.t.Context(), time.Now().Add(time.Minute), 0)) }()
 	return purged
 }
 
@@ -301,11 +279,8 @@ func TestClaimsDuringPurge(t *testing.T) {
 	s.claim(1)
 	s.cancel(run)
 
-	stop := newStopper("DELETE FROM measurement_runs")
-	p := purger(storetest.WithTracer(t, s.pool, stop))
-	t.Cleanup(stop.release) // before the pool is closed, which waits for the connection
-	purged := make(chan error, 1)
-	go func() { purged <- ignore(p.FinishedBefore(t.Context(), time.Now().Add(time.Minute), 0)) }()
+	stop := newStopper(t, s.pool, "DELETE FROM measurement_runs")
+	purged := s.goPurge(stop.pool)
 	<-stop.stopped // when it has deleted the run, and not committed
 	other := s.orderOf(account, "m1", 1, 1)
 	if got := s.claim(1); len(got) != 1 || got[0].Key.Run != other {
@@ -347,29 +322,13 @@ func TestChangedRowsAreNotLost(t *testing.T) {
 	equal(t, "settled settled settled settled settled settled settled settled", s.settle(Completed, held[3:]...))
 }
 
-// TestChangedRowsAreReadAgain: a transaction that finds that another one has changed its rows is rolled back and
-// repeated.
-func TestChangedRowsAreReadAgain(t *testing.T) {
-	s := newSite(t)
-	accounts, runs := []store.ID{s.account()}, []store.ID{store.NewID()}
-	calls := 0
-	must(t, inTransaction(t.Context(), s.pool, func(conn *pgxpool.Conn) error {
-		var b pgx.Batch
-		b.Queue("BEGIN")
-		if calls++; calls > 1 {
-			b.Queue(`INSERT INTO job_arrivals (account_id, run_id) VALUES ($1, $2)`, accounts[0], runs[0])
-		}
-		deleteArrivals(&b, accounts, runs, false)
-		b.Queue("COMMIT")
-		return conn.SendBatch(t.Context(), &b).Close()
-	}))
-	equal(t, 2, calls, "calls")
-}
-
-// TestTriesAreBounded: a transaction that always fails because of others ends with an error, after which clients try
-// again later. One whose client has left is not tried again.
+// TestTriesAreBounded: a transaction that always fails because of others, for instance because an arrival that it deletes
+// is gone, ends with an error, after which clients try again later. One whose client has left is not tried again.
 func TestTriesAreBounded(t *testing.T) {
 	s := newSite(t)
+	var b pgx.Batch
+	deleteArrivals(&b, []store.ID{s.account()}, []store.ID{store.NewID()}, false)
+	gone := s.pool.SendBatch(t.Context(), &b).Close()
 	deadlock := &pgconn.PgError{Code: "40P01"}
 	for _, test := range []struct {
 		fault         error
@@ -377,9 +336,9 @@ func TestTriesAreBounded(t *testing.T) {
 		calls         int
 		want, wrapped error
 	}{
-		{errChanged, false, maxTransactionTries, errChanged, store.ErrContended},
+		{gone, false, maxTransactionTries, errChanged, store.ErrContended},
 		{deadlock, false, maxTransactionTries, deadlock, store.ErrContended},
-		{errChanged, true, 1, context.Canceled, context.Canceled},
+		{gone, true, 1, context.Canceled, context.Canceled},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		calls := 0

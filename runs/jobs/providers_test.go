@@ -1,13 +1,13 @@
 package jobs
 
 import (
-	"context"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
 	"aiv/store"
+	"aiv/store/storetest"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -185,46 +185,19 @@ func TestUnavailablePausesTheProvider(t *testing.T) {
 	}, audited)
 }
 
-// TestUnavailableIsFenced: an attempt that does not hold its job pauses nothing, nor does a worker that may not have
-// it.
-func TestUnavailableIsFenced(t *testing.T) {
-	s := newSite(t)
-	s.order(1)
-	held := s.claim(1)[0]
-	another := held
-	another.Attempt = 2
-	equal(t, "stale", s.settle(Unavailable, another), "another attempt")
-	other := Reporter{Providers: []string{"p2"}}
-	equal(t, "stale", s.report(other, settlement(held, Unavailable)), "another provider's worker")
-	s.cancel(held.Key.Run)
-	equal(t, "canceled", s.settle(Unavailable, held))
-	equal(t, "none", s.pause("p1"))
-}
-
 // TestClaimAfterUnavailable: once the pause is committed no claim hands out a job of the provider, even one that began
 // before: it waits for the transaction that pauses.
 func TestClaimAfterUnavailable(t *testing.T) {
 	s := newSite(t)
-	s.order(200)
-	held := s.claim(8)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var paused atomic.Bool
-	late := make(chan int)
-	for range 4 {
-		go func() {
-			for {
-				before := paused.Load()
-				if got := <-s.goClaim(ctx, ClaimRequest{}); got.err != nil || before {
-					late <- len(got.jobs)
-					return
-				}
-			}
-		}()
-	}
-	s.settle(Unavailable, held[0])
-	paused.Store(true)
-	for range 4 {
-		equal(t, 0, <-late, "jobs were handed out after the pause")
-	}
+	s.order(2)
+	held := s.claim(1)
+	stop := newStopper(t, s.pool, readClockAndRevoked)
+	var paused sync.WaitGroup
+	paused.Go(func() { s.on(s.dispatcher(Config{Pool: stop.pool})).settle(Unavailable, held...) })
+	<-stop.stopped // before it pauses
+	claimed := s.goClaim(t.Context(), ClaimRequest{})
+	storetest.UntilWaiting(t, s.pool, "advisory")
+	stop.release()
+	paused.Wait()
+	equal(t, 0, len(s.jobsOf(claimed)), "jobs were handed out after the pause")
 }

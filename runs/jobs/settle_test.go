@@ -34,12 +34,11 @@ func TestEachOutcomeChangesItsJob(t *testing.T) {
 	lost := strings.Repeat("claim=claimed pass sweep ", 4)
 	retried := strings.Repeat("claim=claimed retry=settled pass pass ", 4)
 	for _, test := range []struct{ name, steps, run, code string }{
-		{"completed, repeated", "claim completed=settled completed=settled failed=stale retry=stale renew=lost",
-			completed, ""},
+		{"renewed, completed, repeated",
+			"claim renew=held completed=settled completed=settled failed=stale retry=stale renew=lost", completed, ""},
 		{"failed, repeated", "claim failed=settled failed=settled completed=stale", failed, "code"},
 		{"not claimed", "completed/1=stale renew/1=lost", "queued" + strings.TrimPrefix(queued, "running"), ""},
 		{"another attempt", "claim completed/2=stale renew/2=lost", running, ""},
-		{"renewed", "claim renew=held completed=settled", completed, ""},
 		{"lost", "claim pass completed=stale renew=lost", running, ""},
 		{"lost, swept", "claim pass sweep completed=stale renew=lost", queued, ""},
 		{"lost, claimed again",
@@ -155,16 +154,17 @@ func TestJobsOfAClaimPartWays(t *testing.T) {
 }
 
 // TestUnknownJobs: ids that name no job of an existing run are stale, and their neighbors are settled. To a worker of
-// another provider, a settled job is as unknown.
+// another provider, a job is as unknown, whether it is held or settled.
 func TestUnknownJobs(t *testing.T) {
 	s := newSite(t)
 	s.order(1)
 	j := s.claim(1)[0]
 	unknown, other := j, j
 	unknown.Key.Ordinal, other.Key.Account = 2, s.account()
-	equal(t, "stale stale stale settled", s.settle(Completed, unknown, other, Job{Attempt: 1}, j))
 	others := Reporter{Providers: []string{"p2"}}
 	equal(t, "stale", s.report(others, settlement(j, Completed)), "of another provider's worker")
+	equal(t, "stale stale stale settled", s.settle(Completed, unknown, other, Job{Attempt: 1}, j))
+	equal(t, "stale", s.report(others, settlement(j, Completed)), "of another provider's worker, afterwards")
 }
 
 // TestRepeatedInOneBatch: settlements that are repeated in one transaction are settled again, with another outcome
@@ -174,20 +174,16 @@ func TestRepeatedInOneBatch(t *testing.T) {
 	for _, n := range []int{3, 3 * minCopy} { // inserted and copied
 		s.order(n)
 		claimed := s.claim(n)
-		all := func(outcomes ...Outcome) *report {
-			r := &report{}
+		var all []Settlement
+		for _, outcomes := range [][]Outcome{
+			{Completed, Failed, Released}, {Completed, Failed, Released}, {Failed, Released, Completed},
+		} {
 			for i, j := range claimed {
-				r.jobs = append(r.jobs, settlement(j, outcomes[i%3]))
+				all = append(all, settlement(j, outcomes[i%3]))
 			}
-			return r
 		}
-		first, other := all(Completed, Failed, Released), all(Failed, Released, Completed)
-		replies, err := s.d.reportAll(t.Context(), []*report{first, first, other})
-		must(t, err)
-		for i, want := range []string{Settled, Settled, Stale} {
-			want = strings.TrimSpace(strings.Repeat(want+" ", n))
-			equal(t, want, statesOf(replies[i].items), "request ", i+1)
-		}
+		want := strings.Repeat("settled ", 2*n) + strings.Repeat("stale ", n)
+		equal(t, strings.TrimSpace(want), s.report(Reporter{}, all...))
 		s.check()
 		s.settle(Completed, s.claim(n)...)
 	}
@@ -248,61 +244,28 @@ ORDER BY 1`, run)
 	}
 }
 
-// TestLargeAnswersAreCompressed: large answers are compressed with LZ4 if the server can.
-func TestLargeAnswersAreCompressed(t *testing.T) {
-	s := newSite(t)
-	s.order(1)
-	large := settlement(s.claim(1)[0], Completed)
-	large.Answer.Text = strings.Repeat("the answer of a model ", 300)
-	s.report(Reporter{}, large)
-	equal(t, 1, s.count(`
-SELECT count(*) FROM job_results, pg_settings WHERE pg_settings.name = 'default_toast_compression'
-  AND pg_column_compression(answer) = CASE WHEN 'lz4' = ANY (enumvals) THEN 'lz4' ELSE 'pglz' END`))
-}
-
 // TestAwayStandby: a claim that finds no jobs does not wait for a synchronous standby that is away. A settlement that
 // is repeated because the standby did not confirm the first one waits for the standby, too.
 func TestAwayStandby(t *testing.T) {
 	t.Parallel()
-	s := siteAt(t, storetest.NewCluster(t).URL())
-	impatient := s.dispatcher(Config{Timeout: time.Second})
+	url := storetest.NewCluster(t, "synchronous_standby_names=away").URL()
+	s := siteAt(t, url+"&synchronous_commit=local") // does not wait for the standby
+	waiting := s.open(t, "&synchronous_commit=on")
+	impatient := s.dispatcher(Config{Pool: waiting, Timeout: time.Second})
 	s.order(1)
 	held := s.claim(1)
-	s.awaitStandby()
 	for try := range 2 {
 		got, err := impatient.Settle(t.Context(), Reporter{}, []Settlement{settlement(held[0], Completed)})
 		if err == nil {
 			t.Errorf("settlement %d is acknowledged: %v", try+1, got)
 		}
 	}
+	patient := s.on(s.dispatcher(Config{Pool: waiting}))
 	for range 33 { // nextval writes WAL once for 33 numbers
-		s.claim(1)
+		patient.claim(1)
 	}
-	s.setStandby("")
 	equal(t, "settled", s.settle(Completed, held...))
 	s.check()
-}
-
-// awaitStandby makes commits wait for a synchronous standby that does not exist.
-func (s *site) awaitStandby() {
-	s.t.Helper()
-	s.setStandby("lost")
-	ctx, cancel := context.WithCancel(s.t.Context())
-	defer cancel()
-	go func() { // until a commit waits
-		for ctx.Err() == nil {
-			s.pool.Exec(ctx, `SELECT pg_logical_emit_message(true, 'test', '')`)
-		}
-	}()
-	storetest.Eventually(s.t, "a commit waits for the standby", func() bool {
-		return s.count(`SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`) > 0
-	})
-}
-
-func (s *site) setStandby(name string) {
-	s.t.Helper()
-	s.exec(`ALTER SYSTEM SET synchronous_standby_names = '` + name + `'`)
-	s.exec(`SELECT pg_reload_conf()`)
 }
 
 // TestLargeSettlementsAreSplit: settlements are split into parts that fit into half of a batch, with a
@@ -370,8 +333,8 @@ func TestRevokedDuringLock(t *testing.T) {
 	s := newSite(t)
 	s.order(2)
 	worker := s.worker()
-	stop := newStopper(lockClaims)
-	first := s.process(storetest.WithTracer(t, s.pool, stop)).goClaim(t.Context(), ClaimRequest{})
+	stop := newStopper(t, s.pool, lockClaims)
+	first := s.on(s.dispatcher(Config{Pool: stop.pool})).goClaim(t.Context(), ClaimRequest{})
 	<-stop.stopped
 	second := s.goClaim(t.Context(), ClaimRequest{Worker: worker})
 	storetest.UntilWaiting(t, s.pool, "advisory")

@@ -55,11 +55,9 @@ func TestStoppedClaim(t *testing.T) {
 // whileStopped calls then while a process is stopped in f, after a statement that contains sql. Afterwards f must fail.
 func (s *site) whileStopped(sql string, f func(*pgxpool.Pool) error, then func()) {
 	s.t.Helper()
-	stop := newStopper(sql)
-	pool := storetest.WithTracer(s.t, storetest.WithIdleBound(s.t, s.pool), stop)
-	s.t.Cleanup(stop.release) // before the pool is closed, which waits for the connection
+	stop := newStopper(s.t, storetest.WithIdleBound(s.t, s.pool), sql)
 	ended := make(chan error, 1)
-	go func() { ended <- f(pool) }()
+	go func() { ended <- f(stop.pool) }()
 	select {
 	case <-stop.stopped:
 	case err := <-ended:
@@ -88,9 +86,10 @@ func (s *site) claimInTime(run store.ID) {
 	}
 }
 
-// A stopper stops its process after the first batch with a statement that contains sql.
+// A stopper stops a process after its first batch with a statement that contains sql.
 type stopper struct {
 	storetest.Statements
+	pool    *pgxpool.Pool // of the process
 	sql     string
 	once    sync.Once
 	stopped chan struct{}
@@ -100,9 +99,13 @@ type stopper struct {
 
 type stopperKey struct{}
 
-func newStopper(sql string) *stopper {
+// newStopper returns a stopper of a process with the connections of a pool.
+func newStopper(t testing.TB, pool *pgxpool.Pool, sql string) *stopper {
+	t.Helper()
 	s := &stopper{sql: sql, stopped: make(chan struct{})}
 	s.over, s.release = context.WithCancel(context.Background())
+	s.pool = storetest.WithTracer(t, pool, s)
+	t.Cleanup(s.release) // before the pool is closed, which waits for the connection
 	return s
 }
 

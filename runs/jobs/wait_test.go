@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,16 +40,20 @@ func TestWaitingClaimGetsAJob(t *testing.T) {
 	equal(t, 0, len(s.jobsOf(wait(t.Context()))), "jobs after the end")
 }
 
-// asleep returns how many waiting claims have not been woken.
-func (w *waiters) asleep() (n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for e := w.waiting.Front(); e != nil; e = e.Next() {
-		if !e.Value.(*waiter).awake {
-			n++
+// untilAsleep waits until n claims wait for jobs, of which none has been woken.
+func (s *site) untilAsleep(n int) {
+	s.t.Helper()
+	storetest.Eventually(s.t, fmt.Sprint(n, " claims wait"), func() bool {
+		w := &s.d.waiters
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for e := w.waiting.Front(); e != nil; e = e.Next() {
+			if e.Value.(*waiter).awake {
+				return false
+			}
 		}
-	}
-	return n
+		return w.waiting.Len() == n
+	})
 }
 
 // TestManyWait: the poll that finds a new run hands out as many jobs as there are to the claims that wait, one each,
@@ -59,35 +61,22 @@ func (w *waiters) asleep() (n int) {
 func TestManyWait(t *testing.T) {
 	const waiting = 100
 	s := newSite(t)
-	var served atomic.Int64
-	var wg sync.WaitGroup
+	var claims []<-chan claimed
 	for range waiting {
-		wg.Go(func() {
-			got := <-s.goClaim(t.Context(), ClaimRequest{Wait: time.Minute})
-			if got.err != nil {
-				t.Error(got.err)
-			}
-			served.Add(int64(len(got.jobs)))
-		})
+		claims = append(claims, s.goClaim(t.Context(), ClaimRequest{Wait: time.Minute}))
 	}
-	defer wg.Wait()
-	defer s.d.Stop()
-	until := func(jobs, asleep int) {
-		t.Helper()
-		storetest.Eventually(t, fmt.Sprintf("%d jobs are claimed, %d claims sleep", jobs, asleep), func() bool {
-			return served.Load() == int64(jobs) && s.d.waiters.asleep() == asleep
-		})
-	}
-	until(0, waiting)
+	s.untilAsleep(waiting)
 	before := s.d.claims.Stats().Inputs
 	s.order(3)
 	must(t, s.d.poll(t.Context()))
-	until(3, waiting-3)
+	s.untilAsleep(waiting - 3)
 	// The poll wakes one claim, and each of the three that get jobs wakes two.
 	equal(t, 7, s.d.claims.Stats().Inputs-before, "claims were made for three jobs")
 	s.order(waiting - 3)
 	must(t, s.d.poll(t.Context()))
-	until(waiting, 0)
+	for _, c := range claims {
+		equal(t, 1, len(s.jobsOf(c)), "jobs of a claim")
+	}
 }
 
 // TestRevokedClaims: many waiting claims of a worker that is revoked do not delay another one.
@@ -95,17 +84,13 @@ func TestRevokedClaims(t *testing.T) {
 	const failing = 100
 	s := newSite(t)
 	revoked := s.worker()
-	waiting := func(n int) {
-		t.Helper()
-		storetest.Eventually(t, fmt.Sprint(n, " claims wait"), func() bool { return s.d.Stats().Waiting == n })
-	}
 	var of []<-chan claimed
 	for range failing {
 		of = append(of, s.goClaim(t.Context(), ClaimRequest{Worker: revoked, Wait: storetest.Patience}))
 	}
-	waiting(failing)
+	s.untilAsleep(failing)
 	other := s.goClaim(t.Context(), ClaimRequest{Wait: storetest.Patience})
-	waiting(failing + 1)
+	s.untilAsleep(failing + 1)
 	s.exec(`UPDATE workers SET revoked_at = now()`)
 	s.order(1)
 	must(t, s.d.poll(t.Context())) // once: it wakes one claim
@@ -123,12 +108,12 @@ func TestSweepDoesNotDelayClaims(t *testing.T) {
 	s.order(1)
 	s.claim(1)
 	s.pass(2 * time.Minute)
-	stop := newStopper(readClockAndRevoked)
-	p := s.process(storetest.WithTracer(t, s.pool, stop))
-	t.Cleanup(stop.release) // before the process is ended, which waits for the sweep
-	<-stop.stopped          // when the sweep has locked the run
+	stop := newStopper(t, s.pool, readClockAndRevoked)
+	p := s.process(stop.pool)
+	defer stop.release() // before the process is ended, which waits for the sweep
+	<-stop.stopped       // when the sweep has locked the run
 	waiting := p.goClaim(t.Context(), ClaimRequest{Wait: storetest.Patience})
-	storetest.Eventually(t, "the claim waits", func() bool { return p.d.Stats().Waiting == 1 })
+	p.untilAsleep(1)
 	s.order(1)
 	equal(t, 1, len(s.jobsOf(waiting)), "jobs")
 }
