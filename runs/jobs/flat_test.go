@@ -81,11 +81,8 @@ func TestClaimReadsFewPages(t *testing.T) {
 	}
 	small.fill(12, 12)
 	large.fill(100, 30)
-	background := func(s *site) *pgxpool.Pool {
-		pool, err := store.OpenPlain(t.Context(), s.pool, 1)
-		must(t, err)
-		t.Cleanup(pool.Close)
-		return pool
+	plain := func(s *site) *storetest.Session {
+		return storetest.NewSession(t, storetest.Open(t, s.url, store.Open, 1))
 	}
 	for _, test := range []struct {
 		statements   map[string][]any
@@ -93,7 +90,7 @@ func TestClaimReadsFewPages(t *testing.T) {
 	}{
 		{flatStatements, storetest.NewSession(t, small.pool), storetest.NewSession(t, large.pool)},
 		{flatStatements, storetest.NewSession(t, small.pool), early},
-		{purgeStatements, storetest.NewSession(t, background(small)), storetest.NewSession(t, background(large))},
+		{purgeStatements, plain(small), plain(large)},
 	} {
 		for sql, args := range test.statements {
 			few, many := test.small.Explain(t, sql, args...), test.large.Explain(t, sql, args...)
@@ -114,7 +111,7 @@ func TestClaimsAreFlat(t *testing.T) {
 	one := load{accounts: 1, runs: 40, questions: 1, repetitions: 1}.touches(t)
 	for _, test := range []struct {
 		what  string
-		less  cost
+		less  storetest.Cost
 		large load
 	}{
 		{"many wait", few, load{accounts: 100, runs: 10, questions: 100, repetitions: 20, done: 3}},
@@ -124,25 +121,20 @@ func TestClaimsAreFlat(t *testing.T) {
 		more := test.large.touches(t)
 		t.Logf("%s: %+v; where few wait, %+v", test.what, more, test.less)
 		// Indexes have more levels, and dead entries are skipped.
-		if more.pages > 2*test.less.pages || more.rows > test.less.rows+test.less.rows/2 {
+		if more.Pages > 2*test.less.Pages || more.Rows > test.less.Rows+test.less.Rows/2 {
 			t.Errorf("%s: %+v; where few wait, %+v", test.what, more, test.less)
 		}
 	}
 }
 
-// A cost is how many pages and rows of tables and indexes were read.
-type cost struct{ pages, rows int }
-
 // A load is how many runs of each account wait or are done.
 type load struct{ accounts, runs, questions, repetitions, done int }
 
 // touches returns what 5 claims and settlements of 10 jobs cost.
-func (l load) touches(t *testing.T) cost {
+func (l load) touches(t *testing.T) storetest.Cost {
 	t.Helper()
 	s := ownSite(t)
-	pool, err := store.OpenHot(t.Context(), s.url+"&synchronous_commit=on", 1) // of which every statement is counted
-	must(t, err)
-	t.Cleanup(pool.Close)
+	pool := storetest.Open(t, s.url+"&synchronous_commit=on", store.OpenHot, 1) // of which every statement is counted
 	s.d = s.dispatcher(Config{Pool: pool})
 	var accounts []store.ID
 	for range l.accounts {
@@ -180,17 +172,17 @@ func (l load) touches(t *testing.T) cost {
 	work(10, 1)
 	before := touched(t, pool)
 	work(10, 5)
-	touched := touched(t, pool)
-	return cost{touched.pages - before.pages, touched.rows - before.rows}
+	after := touched(t, pool)
+	return storetest.Cost{Rows: after.Rows - before.Rows, Pages: after.Pages - before.Pages}
 }
 
 // touched returns what was read so far by the only connection of a pool.
-func touched(t *testing.T, pool *pgxpool.Pool) (c cost) {
+func touched(t *testing.T, pool *pgxpool.Pool) (c storetest.Cost) {
 	t.Helper()
 	must(t, ignore(pool.Exec(t.Context(), `SELECT pg_stat_force_next_flush()`)))
 	must(t, pool.QueryRow(t.Context(), `
 SELECT (SELECT sum(heap_blks_read + heap_blks_hit + COALESCE(idx_blks_read + idx_blks_hit, 0))
     FROM pg_statio_user_tables)::bigint,
-  (SELECT sum(seq_tup_read + COALESCE(idx_tup_fetch, 0)) FROM pg_stat_user_tables)::bigint`).Scan(&c.pages, &c.rows))
+  (SELECT sum(seq_tup_read + COALESCE(idx_tup_fetch, 0)) FROM pg_stat_user_tables)::bigint`).Scan(&c.Pages, &c.Rows))
 	return c
 }
