@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"aiv/store"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestEachJobOnce: workers of two processes that complete, fail, release, retry and forget jobs of several accounts
@@ -35,7 +33,11 @@ func TestEachJobOnce(t *testing.T) {
 	for n := range 8 {
 		r := rand.New(rand.NewPCG(uint64(n), 7))
 		wg.Go(func() {
-			for !w.done() && ctx.Err() == nil && w.work(ctx, processes[n%2], r) {
+			for !w.done() && ctx.Err() == nil {
+				if err := w.work(ctx, processes[n%2], r); err != nil {
+					t.Error(err)
+					return
+				}
 			}
 		})
 	}
@@ -78,27 +80,23 @@ func (w *workers) done() bool {
 	return w.left == 0
 }
 
-// work claims and settles some jobs. It returns false after an error.
-func (w *workers) work(ctx context.Context, d *Dispatcher, r *rand.Rand) bool {
+// work claims and settles some jobs.
+func (w *workers) work(ctx context.Context, d *Dispatcher, r *rand.Rand) error {
 	got, err := d.Claim(ctx, request(ClaimRequest{Limit: 1 + r.IntN(30), Wait: time.Second}))
 	if err != nil {
-		w.t.Error(err)
-		return false
+		return err
 	}
 	settlements := w.outcomes(got, r)
-	if len(settlements) == 0 {
-		return true
-	}
 	first, err := d.Settle(ctx, Reporter{}, settlements)
 	if err != nil {
-		w.t.Error(err)
-		return false
+		return err
 	}
 	if r.IntN(2) == 0 {
 		again, err := d.Settle(ctx, Reporter{}, settlements)
-		if diff := cmp.Diff(first, again); diff != "" || err != nil {
-			w.t.Errorf("repeated (%v): %s", err, diff)
+		if err != nil {
+			return err
 		}
+		equal(w.t, first, again, "repeated")
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +109,7 @@ func (w *workers) work(ctx context.Context, d *Dispatcher, r *rand.Rand) bool {
 			w.left--
 		}
 	}
-	return true
+	return nil
 }
 
 // outcomes returns what becomes of claimed jobs. Some are forgotten.

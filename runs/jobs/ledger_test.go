@@ -8,8 +8,8 @@ import (
 	"aiv/store"
 )
 
-// TestLeasesAreExtended: jobs of one model share a lease if they differ in nothing else. An invariant is that a lease has
-// jobs of one model.
+// TestLeasesAreExtended: jobs of one model share a lease if they differ in nothing else. That a lease has jobs of one
+// model is an invariant.
 func TestLeasesAreExtended(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

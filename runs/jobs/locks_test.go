@@ -170,8 +170,8 @@ func TestSettleWhileAnotherRunIsLocked(t *testing.T) {
 	}
 }
 
-// TestSweepWhileRunsAreLocked: the leases of runs that another session has locked do not delay the end of other leases. A
-// sweep waits for one of the locked runs only, because it would end leases that expire in the meantime too late.
+// TestSweepWhileRunsAreLocked: the leases of runs that another session has locked do not delay the end of other leases.
+// A sweep waits for one of the locked runs only, because it would end leases that expire in the meantime too late.
 func TestSweepWhileRunsAreLocked(t *testing.T) {
 	notOnCitus(t, "about locks of one server")
 	s := newSite(t)
@@ -322,8 +322,9 @@ func TestChangedRowsAreNotLost(t *testing.T) {
 	equal(t, "settled settled settled settled settled settled settled settled", s.settle(Completed, held[3:]...))
 }
 
-// TestTriesAreBounded: a transaction that always fails because of others, for instance because an arrival that it deletes
-// is gone, ends with an error, after which clients try again later. One whose client has left is not tried again.
+// TestTriesAreBounded: a transaction that always fails because of others, for instance because an arrival that it
+// deletes is gone, ends with an error, after which clients try again later. One whose client has left is not tried
+// again.
 func TestTriesAreBounded(t *testing.T) {
 	s := newSite(t)
 	var b pgx.Batch

@@ -20,8 +20,8 @@ import (
 )
 
 // TestEachOutcomeChangesItsJob: what each outcome does to the only job of a run, and to the run. A step is claim,
-// renew, pass (5 min), sweep, cancel, 47claims or an outcome. It may be of an earlier attempt (completed/1) and have the
-// state that it must return (completed=stale).
+// renew, pass (5 min), sweep, cancel, 47claims or an outcome. It may be of an earlier attempt (completed/1) and have
+// the state that it must return (completed=stale).
 func TestEachOutcomeChangesItsJob(t *testing.T) {
 	t.Parallel()
 	const (
