@@ -139,9 +139,12 @@ func TestTurnsWithoutJobs(t *testing.T) {
 				s.cancel(run)
 			}
 			last := s.orderOf(account, "m1", 3, 1)
-			before := tracer.batches.Load()
+			before, most := tracer.batches.Load(), int32(12)
+			if storetest.OnCitus() {
+				most++ // the admission and the commit take batches of their own
+			}
 			want(last)
-			if n := tracer.batches.Load() - before; n > 12 {
+			if n := tracer.batches.Load() - before; n > most {
 				t.Errorf("%d batches of statements", n)
 			}
 			want(last)

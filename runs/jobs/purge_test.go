@@ -86,7 +86,7 @@ func TestPurgedRuns(t *testing.T) {
 		{"25 h", "25 h", "25 h", 0, 1},
 	} {
 		s.exec(`UPDATE job_results SET answer = '{}',
-			finished_at = now() - CASE ordinal WHEN 1 THEN $1 ELSE $2 END::interval`, step.first, step.second)
+			finished_at = now() - CASE WHEN ordinal = 1 THEN $1 ELSE $2 END::interval`, step.first, step.second)
 		s.exec(`UPDATE measurement_runs SET finished_at = now() - $1::interval`, step.run)
 		s.wantPurged(step.answers, step)
 		equal(t, step.recorded, s.count(`SELECT count(*) FROM measurement_runs WHERE answers_deleted`), step, ": recorded")
