@@ -3,6 +3,7 @@ package idempotency
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,46 +41,28 @@ func TestHashOf(t *testing.T) {
 	}
 }
 
-// memory is a database with the records of accounts a and b.
-type memory struct {
-	t    *testing.T
-	pool *pgxpool.Pool
-}
-
 var (
-	a, b = store.NewID(), store.NewID()
+	a, b = store.NewID(), store.NewID() // accounts
 	runs = Operation{"POST", "/v1/runs"}
 )
 
 const response = "{\"k\":\t\"\x00\xff\"}\n"
 
-// remember records a key of a run that was created so long ago.
-func (m memory) remember(account, run store.ID, key, age string) {
-	m.t.Helper()
-	_, err := m.pool.Exec(m.t.Context(), `
+// remember records keys of account a that are so old.
+func remember(t *testing.T, pool *pgxpool.Pool, age string, keys ...string) (run store.ID) {
+	t.Helper()
+	run = store.NewID()
+	_, err := pool.Exec(t.Context(), `
 INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer, created_at)
-VALUES ($1, 'POST', '/v1/runs', $2, sha256('x'), $3, $4, now() - $5::interval)`,
-		account, key, run, []byte(response), age)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-}
-
-// wantKeys checks the keys of all records.
-func (m memory) wantKeys(want ...string) {
-	m.t.Helper()
-	keys, err := store.Collect(m.t.Context(), m.pool, pgx.RowTo[string], `SELECT key FROM idempotency_records ORDER BY key`)
-	if diff := cmp.Diff(want, keys); err != nil || diff != "" {
-		m.t.Errorf("keys: %v (-want +got):\n%s", err, diff)
-	}
+SELECT $1, 'POST', '/v1/runs', unnest($2::text[]), sha256('x'), $3, $4, now() - $5::interval`, a, keys, run, []byte(response), age)
+	storetest.Must(t, err)
+	return run
 }
 
 func TestLoadFindsTheRecord(t *testing.T) {
 	t.Parallel()
-	m := memory{t, storetest.Hot(t)}
-	run := store.NewID()
-	m.remember(a, run, "Key", "0")
-	want := &Record{RunID: run, Response: []byte(response)}
+	pool := storetest.Hot(t)
+	want := &Record{RunID: remember(t, pool, "0", "Key"), Response: []byte(response)}
 	hex.Decode(want.RequestHash[:], []byte("2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"))
 	for _, test := range []struct {
 		scope Scope
@@ -93,37 +76,34 @@ func TestLoadFindsTheRecord(t *testing.T) {
 		{Scope{a, Operation{"PUT", "/v1/runs"}}, "Key", nil},
 		{Scope{a, Operation{"POST", "/v1/run"}}, "Key", nil},
 	} {
-		got, err := Load(t.Context(), m.pool, test.scope, test.key)
+		got, err := Load(t.Context(), pool, test.scope, test.key)
 		if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
 			t.Errorf("%+v, %s: %v (-want +got):\n%s", test.scope, test.key, err, diff)
 		}
 	}
-	m.pool.Close()
-	if _, err := Load(t.Context(), m.pool, Scope{a, runs}, "Key"); err == nil {
+	pool.Close()
+	if _, err := Load(t.Context(), pool, Scope{a, runs}, "Key"); err == nil {
 		t.Error("no error while the database is unavailable")
 	}
 }
 
 func TestPurgeKeepsReplayableKeys(t *testing.T) {
 	t.Parallel()
-	m := memory{t, storetest.Hot(t)}
-	for key, age := range map[string]string{"now": "0", "younger": "23 h 59 min", "older": "24 h 1 min", "month": "1 month"} {
-		m.remember(a, store.NewID(), key, age)
+	pool := storetest.Hot(t)
+	remember(t, pool, "0", "now")
+	remember(t, pool, "23 h 59 min", "younger")
+	remember(t, pool, "24 h 1 min", "older")
+	remember(t, pool, "1 month", "month")
+	var keys []string
+	for i := range 2*purgeStep + 2000 {
+		keys = append(keys, fmt.Sprint(i))
 	}
-	const more = 2*purgeStep + 2000
-	if _, err := m.pool.Exec(t.Context(), `
-INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer, created_at)
-SELECT $1, 'POST', '/v1/runs', n::text, sha256('x'), $1, '', now() - interval '2 days' FROM generate_series(1, $2::integer) n`,
-		a, more); err != nil {
-		t.Fatal(err)
-	}
+	remember(t, pool, "2 days", keys...)
 
 	if !storetest.OnCitus() {
 		// Both statements read few rows, however many younger records there are.
-		background, err := store.OpenPlain(t.Context(), m.pool, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		background, err := store.OpenPlain(t.Context(), pool, 1)
+		storetest.Must(t, err)
 		defer background.Close()
 		old := time.Now().Add(-10 * 24 * time.Hour)
 		for sql, args := range map[string][]any{purgeEnd: {old, purgeStep}, purge: {old}} {
@@ -133,7 +113,7 @@ SELECT $1, 'POST', '/v1/runs', n::text, sha256('x'), $1, '', now() - interval '2
 		}
 	}
 
-	n, err := Purge(t.Context(), storetest.WithClockAhead(t, m.pool, 48*time.Hour), 24*time.Hour)
+	n, err := Purge(t.Context(), storetest.WithClockAhead(t, pool, 48*time.Hour), 24*time.Hour)
 	if _, ok := errors.AsType[*store.ClockError](err); !ok || n != 0 {
 		t.Errorf("with a clock two days ahead: %d were purged, %v", n, err)
 	}
@@ -141,7 +121,7 @@ SELECT $1, 'POST', '/v1/runs', n::text, sha256('x'), $1, '', now() - interval '2
 	var wg sync.WaitGroup
 	for range 2 { // processes
 		wg.Go(func() {
-			n, err := Purge(t.Context(), m.pool, 24*time.Hour)
+			n, err := Purge(t.Context(), pool, 24*time.Hour)
 			if err != nil {
 				t.Error(err)
 			}
@@ -149,30 +129,12 @@ SELECT $1, 'POST', '/v1/runs', n::text, sha256('x'), $1, '', now() - interval '2
 		})
 	}
 	wg.Wait()
-	if n := purged.Load(); n != more+2 {
-		t.Errorf("purged: got %d, want %d", n, more+2)
+	if n := purged.Load(); n != int64(len(keys)+2) {
+		t.Errorf("purged: got %d, want %d", n, len(keys)+2)
 	}
-	m.wantKeys("now", "younger")
-}
-
-// TestForgetDeletesRecordsOfRuns: the records of the given runs are deleted, and those of other runs that were created
-// at the same time are not.
-func TestForgetDeletesRecordsOfRuns(t *testing.T) {
-	t.Parallel()
-	m := memory{t, storetest.Hot(t)}
-	run := store.NewID()
-	m.remember(a, run, "forgotten", "0")
-	m.remember(a, store.NewID(), "another run", "0")
-	m.remember(b, run, "another account", "0")
-	var at time.Time
-	err := m.pool.QueryRow(t.Context(), `UPDATE idempotency_records SET created_at = now() RETURNING created_at`).Scan(&at)
-	if err == nil {
-		err = pgx.BeginFunc(t.Context(), m.pool, func(tx pgx.Tx) error {
-			return Forget(t.Context(), tx, a, []store.ID{run}, []time.Time{at})
-		})
+	left, err := store.Collect(t.Context(), pool, pgx.RowTo[string], `SELECT key FROM idempotency_records ORDER BY key`)
+	storetest.Must(t, err)
+	if diff := cmp.Diff([]string{"now", "younger"}, left); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.wantKeys("another account", "another run")
 }
