@@ -72,9 +72,7 @@ func TestKeyReused(t *testing.T) {
 	reused("a model as a question", func(p *runs.Proposal) {
 		p.ModelIDs, p.QuestionIDs = p.ModelIDs[:1], append([]string{p.ModelIDs[1]}, p.QuestionIDs...)
 	})
-	next, err := s.admin.RotateKey(t.Context(), s.credential.ID, 0, nil)
-	must(t, err)
-	rotated := requestOf(&auth.Credential{ID: next.ID, AccountID: s.credential.AccountID}, "key", 2, 2, 1)
+	rotated := requestOf(&auth.Credential{ID: store.NewID(), AccountID: s.credential.AccountID}, "key", 2, 2, 1)
 	rotated.Proposal.CatalogRevision = 99
 	replays(t, r, rotated, first)
 	s.wantRuns(t, 1)
@@ -126,15 +124,20 @@ func TestRefusedRunWritesNothing(t *testing.T) {
 	}
 }
 
-// TestConcurrentDuplicates sends the same request many times at once, through two processes.
+// TestConcurrentDuplicates sends the same request many times at once, through two processes. It creates one run, also
+// where the account's quota suffices for no second one.
 func TestConcurrentDuplicates(t *testing.T) {
 	s := newSite(t)
 	processes := []*runs.Runs{s.process(t, ""), s.process(t, "")}
-	for _, size := range []int{1, 251} { // for each batcher
+	jobs := int64(0)
+	for i, questions := range []int{1, 251, 1, 251} { // for each batcher
+		if jobs += int64(questions) * 20; i >= 2 {
+			s.meter(new(jobs), nil)
+		}
 		results := make([]*runs.CreateResult, 32)
 		var made atomic.Int64
-		atOnce(len(results), func(i int) {
-			result, err := processes[i%2].Create(t.Context(), s.request(fmt.Sprint(size), 1, size, 20))
+		atOnce(len(results), func(k int) {
+			result, err := processes[k%2].Create(t.Context(), s.request(fmt.Sprint("run ", i), 1, questions, 20))
 			if err != nil {
 				t.Error(err)
 				return
@@ -143,24 +146,24 @@ func TestConcurrentDuplicates(t *testing.T) {
 				made.Add(1)
 			}
 			result.Replayed = true
-			results[i] = result
+			results[k] = result
 		})
 		run := results[0].RunID
 		want := &runs.CreateResult{RunID: run, Response: []byte(run.Text("run") + " queued"), Replayed: true}
 		equal(t, slices.Repeat([]*runs.CreateResult{want}, len(results)), results, "the results of duplicates")
 		equal(t, 1, made.Load(), "duplicates created the run")
 	}
-	s.wantRuns(t, 2)
+	s.wantRuns(t, 4)
 }
 
 // TestCallerGivesUp: a run whose caller gives up while it is written is replayed when the caller retries. One whose
 // caller gave up before its batch started is not written.
 func TestCallerGivesUp(t *testing.T) {
-	s, r := newProcess(t)
-	release := s.hold(t, "")
+	s := newSite(t)
+	r, batch := s.heldUp(t, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	first := goCreate(ctx, r, s.request("first", 1, 1, 1))
-	s.waiting(t, "advisory")
+	<-batch.held
 	second := goCreate(ctx, r, s.request("second", 1, 1, 1))
 	storetest.Eventually(t, "the second request waits", func() bool { return r.Stats().Small.Waiting > 0 })
 	cancel()
@@ -169,7 +172,7 @@ func TestCallerGivesUp(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	release()
+	close(batch.released)
 	result, err := r.Create(t.Context(), s.request("first", 1, 1, 1))
 	must(t, err)
 	equal(t, true, result.Replayed, "the first run was written")
@@ -180,43 +183,14 @@ func TestCallerGivesUp(t *testing.T) {
 // TestBatchIsOneTransaction: the runs of a batch are written in one transaction, whose time they have, however many
 // accounts they are of.
 func TestBatchIsOneTransaction(t *testing.T) {
-	s, r := newProcess(t)
-	var customers []*auth.Credential
-	for range 8 {
-		customers = append(customers, s.customer(t))
+	s := newSite(t)
+	requests := s.numbered(10)
+	for range 10 {
+		requests = append(requests, requestOf(s.customer(t), "key", 1, 1, 1))
 	}
-	atOnce(64, func(i int) {
-		if _, err := r.Create(t.Context(), requestOf(customers[i/8], fmt.Sprint(i), 1, 1, 1)); err != nil {
-			t.Error(err)
-		}
-	})
-	batches := 0
-	for _, n := range r.Stats().Small.Sizes {
-		batches += int(n)
+	_, outcomes := s.inOneBatch(t, "", requests)
+	for i, o := range outcomes {
+		o.created(t, "request ", i)
 	}
-	if times := s.count(t, `SELECT count(DISTINCT created_at) FROM measurement_runs`); times != batches || batches > 16 {
-		t.Errorf("%d transactions for %d batches of 64 runs", times, batches)
-	}
-}
-
-// TestSizesMixed writes runs of all sizes at once, through two processes: runs of one job, runs that fill a batch, runs
-// that are written alone, and one with as many jobs as a methodology allows.
-func TestSizesMixed(t *testing.T) {
-	t.Parallel()
-	s := newSiteAt(t, storetest.URL(t))
-	processes := []*runs.Runs{s.process(t, ""), s.process(t, "")}
-	var all []*outcome
-	for i, size := range []struct{ n, models, questions, repetitions int }{
-		{60, 1, 1, 1}, {20, 3, 7, 2}, {2, 10, 50, 10}, {2, 10, 50, 11}, {1, 10, 500, 20},
-	} {
-		for k := range size.n {
-			q := s.request(fmt.Sprintf("%d-%d", i, k), size.models, size.questions, int64(size.repetitions))
-			all = append(all, goCreate(t.Context(), processes[k%2], q))
-		}
-	}
-	for _, o := range all {
-		o.created(t)
-	}
-	s.wantRuns(t, len(all))
-	equal(t, 100_000, s.count(t, `SELECT max(total_jobs) FROM measurement_runs`), "jobs of the largest run")
+	equal(t, 2, s.count(t, `SELECT count(DISTINCT created_at) FROM measurement_runs`), "transactions, the first of one run")
 }

@@ -21,29 +21,6 @@ func (s *site) claim(t *testing.T, key string) pgx.Tx {
 	return tx
 }
 
-// TestDuplicateInFlight: a duplicate whose transaction does not end makes only requests with the same key fail.
-func TestDuplicateInFlight(t *testing.T) {
-	s := newSite(t)
-	// The duplicate in another process waits for the gate.
-	patient := s.process(t, "&lock_timeout=60s")
-	release := s.hold(t, "")
-	duplicate := goCreate(t.Context(), patient, s.request("duplicate", 1, 1, 1))
-	s.waiting(t, "advisory")
-	storetest.SetLockTimeout(t, s.pool, "100ms")
-	impatient := s.process(t, "&lock_timeout=100ms")
-	fails(t, impatient, s.request("duplicate", 1, 1, 1), runs.ErrKeyInUse, "a duplicate in flight")
-	// Waiting for another lock is another error.
-	result, err := impatient.Create(t.Context(), s.request("other", 1, 1, 1))
-	if err == nil || errors.Is(err, runs.ErrKeyInUse) || !store.IsUnavailable(err) {
-		t.Errorf("waiting for another lock: got %v, %v", result, err)
-	}
-	create(t, impatient, requestOf(s.customer(t), "duplicate", 1, 1, 1))
-	release()
-	replays(t, impatient, s.request("duplicate", 1, 1, 1), duplicate.created(t))
-	create(t, impatient, s.request("other", 1, 1, 1))
-	s.wantRuns(t, 3)
-}
-
 // TestLaterDuplicateWaitsForTheRest: a request that has waited for an earlier duplicate of its process waits for their key
 // only as long as it would have alone.
 func TestLaterDuplicateWaitsForTheRest(t *testing.T) {
@@ -100,49 +77,27 @@ func TestDuplicateAlone(t *testing.T) {
 	}
 }
 
-// TestBatchWithADuplicate: requests in one batch with a request that waits for a duplicate are written while it waits.
-// The batch waits briefly for a key, whatever the session's settings; then its requests are retried individually, and
-// the one waits as long as the session's settings allow. Runs of an account with a quota wait together, and are written
-// when it has given up.
+// TestBatchWithADuplicate: requests in one batch with a request that waits for a duplicate are written while it waits,
+// and it fails when it has waited for as long as the session's settings allow. Runs of an account with a quota wait
+// together, and are written when it has failed.
 func TestBatchWithADuplicate(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name, settings string
-		quota          *int64
-		ends           bool // the duplicate rolls back when all others are written
-	}{
-		{"the duplicate rolls back", "&lock_timeout=0&statement_timeout=0", nil, true},
-		{"the duplicate never ends", "&lock_timeout=1s", nil, false},
-		{"the duplicate of an account with a quota never ends", "&lock_timeout=1s", new(int64(20)), false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
+	for name, quota := range map[string]*int64{"with a quota": new(int64(20)), "without a quota": nil} {
+		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
-			s.meter(test.quota, nil)
+			s.meter(quota, nil)
 			storetest.SetLockTimeout(t, s.pool, "5s") // on a cluster also that of a batch
-			claimed := s.claim(t, "5")
-			_, outcomes := s.inOneBatch(t, test.settings, s.numbered(20))
+			s.claim(t, "5")
+			_, outcomes := s.inOneBatch(t, "&lock_timeout=1s", s.numbered(20))
 			for i, o := range outcomes {
 				if i != 5 {
 					o.created(t, "request ", i)
 				}
 			}
-			one := outcomes[5]
-			if !test.ends {
-				if _, err := one.wait(); !errors.Is(err, runs.ErrKeyInUse) {
-					t.Errorf("the waiting request: got %v", err)
-				}
-				s.wantRuns(t, 19)
-				return
+			if _, err := outcomes[5].wait(); !errors.Is(err, runs.ErrKeyInUse) {
+				t.Errorf("the waiting request: got %v", err)
 			}
-			s.waiting(t, "transactionid")
-			select {
-			case <-one.done:
-				t.Errorf("the waiting request returned early: %v, %v", one.result, one.err)
-			default:
-			}
-			must(t, claimed.Rollback(t.Context()))
-			one.created(t, "the waiting request")
-			s.wantRuns(t, 20)
+			s.wantRuns(t, 19)
 		})
 	}
 }

@@ -17,12 +17,36 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// inOneBatch sends requests to a new process while its first batch, which is the first request, is held up before it
-// reaches the database. The others therefore share the next batch.
-func (s *site) inOneBatch(t *testing.T, settings string, requests []*runs.CreateRequest) (*runs.Runs, []*outcome) {
+// A holdUp is a tracer that holds up the first batch of statements of a pool, before it reaches the database.
+type holdUp struct {
+	storetest.Statements
+	once           atomic.Bool
+	held, released chan struct{}
+}
+
+func (h *holdUp) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	if h.once.CompareAndSwap(false, true) {
+		close(h.held)
+		select {
+		case <-h.released:
+		case <-ctx.Done():
+		}
+	}
+	return ctx
+}
+
+// heldUp returns a process whose first batch is held up: held is closed when it is, and closing released lets it go on.
+func (s *site) heldUp(t *testing.T, settings string) (*runs.Runs, *holdUp) {
 	t.Helper()
 	first := &holdUp{held: make(chan struct{}), released: make(chan struct{})}
-	r := newRuns(runs.Config{Pool: storetest.WithTracer(t, s.open(t, settings), first)})
+	return newRuns(runs.Config{Pool: storetest.WithTracer(t, s.open(t, settings), first)}), first
+}
+
+// inOneBatch sends requests to a new process while its first batch, which is the first request, is held up. The others
+// therefore share the next batch.
+func (s *site) inOneBatch(t *testing.T, settings string, requests []*runs.CreateRequest) (*runs.Runs, []*outcome) {
+	t.Helper()
+	r, first := s.heldUp(t, settings)
 	var outcomes []*outcome
 	var coming sync.WaitGroup
 	for i, q := range requests {
@@ -40,21 +64,6 @@ func (s *site) inOneBatch(t *testing.T, settings string, requests []*runs.Create
 	coming.Wait()
 	close(first.released)
 	return r, outcomes
-}
-
-// A holdUp is a tracer that holds up the first batch of statements of a pool.
-type holdUp struct {
-	storetest.Statements
-	once           atomic.Bool
-	held, released chan struct{}
-}
-
-func (h *holdUp) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	if h.once.CompareAndSwap(false, true) {
-		close(h.held)
-		<-h.released
-	}
-	return ctx
 }
 
 // TestOnlyTheCulpritFails: an error that one request causes does not fail the others of its batch.
@@ -86,7 +95,8 @@ func TestConnectionsKeepDying(t *testing.T) {
 	s := newSite(t)
 	const n = 60
 	processes := []*runs.Runs{s.process(t, "&application_name=victim"), s.process(t, "&application_name=victim")}
-	release := sync.OnceFunc(s.hold(t, "")) // until some have died while they waited
+	create(t, processes[0], s.request("first", 1, 1, 1))
+	month := begin(t, s.pool, `SELECT FROM account_months WHERE account_id = $1 FOR UPDATE`, s.credential.AccountID) // until some have died while they waited for it
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -111,14 +121,14 @@ func TestConnectionsKeepDying(t *testing.T) {
 		default:
 		}
 		killed += s.count(t, `SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-			WHERE application_name = 'victim' AND state = 'active' AND query LIKE '%idempotency_records%' LIMIT 1 OFFSET 0) k`)
+			WHERE application_name = 'victim' AND state = 'active' LIMIT 1 OFFSET 0) k`)
 		if killed >= 3 {
-			release()
+			month.Rollback(t.Context())
 		}
 		return killed >= 12
 	})
 	<-done
-	s.wantRuns(t, n)
+	s.wantRuns(t, 1+n)
 }
 
 // TestLockOnATable: a batch that waits for a lock on a table fails as a whole; its requests are not retried

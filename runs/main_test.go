@@ -26,7 +26,6 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 type site struct {
 	url        string
 	pool       *pgxpool.Pool
-	holders    []*pgxpool.Pool // of the rows of accounts
 	admin      *auth.Admin
 	credential *auth.Credential
 }
@@ -58,8 +57,6 @@ func newSiteAt(t testing.TB, url string) *site {
 	t.Helper()
 	s := &site{url: url}
 	s.pool = s.open(t, "")
-	s.holders = storetest.Holders(t, s.pool)
-	s.addGate(t)
 	storetest.SetLockTimeout(t, s.pool, "60s")
 	s.admin = &auth.Admin{Pool: s.pool, Actor: "test"}
 	must(t, s.admin.SetPlan(t.Context(), auth.Plan{Code: "plan", Features: []string{auth.APIAccess}}))
@@ -239,15 +236,17 @@ func atOnce(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// whileWaiting looks while f waits for a row that a transaction has locked, and rolls that back. It returns the error
-// of f.
+// whileWaiting looks while f waits for a row that a transaction has locked, and rolls that back unless look has ended
+// it. It returns the error of f.
 func (s *site) whileWaiting(t *testing.T, locked pgx.Tx, f func() error, look func()) error {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- f() }()
 	s.waiting(t, "transactionid")
 	look()
-	must(t, locked.Rollback(t.Context()))
+	if err := locked.Rollback(t.Context()); !errors.Is(err, pgx.ErrTxClosed) {
+		must(t, err)
+	}
 	return <-done
 }
 
@@ -258,43 +257,6 @@ func (s *site) waiting(t *testing.T, lock string) {
 	const longer = 300 * time.Millisecond
 	time.Sleep(longer) // each poll costs a query
 	storetest.UntilWaitingLonger(t, s.pool, lock, longer)
-}
-
-// addGate lets a test stop the writes of one account after they have claimed their keys.
-func (s *site) addGate(t testing.TB) {
-	t.Helper()
-	for _, holder := range s.holders {
-		sql := gate
-		if storetest.OnCitus() {
-			sql = "SET LOCAL citus.enable_ddl_propagation = off; " + gate
-		}
-		for _, table := range storetest.Pieces(t, holder, "usage_records") {
-			sql += "CREATE TRIGGER gate BEFORE INSERT ON " + table + " FOR EACH ROW EXECUTE FUNCTION gate();"
-		}
-		must(t, ignore(holder.Exec(t.Context(), sql)))
-	}
-}
-
-const gate = `
-CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM pg_advisory_xact_lock_shared(hashtext(NEW.account_id::text || COALESCE(TG_ARGV[0], '')));
-  RETURN NEW;
-END $$;`
-
-// hold closes the gate of the account: with "", or that whose trigger has this argument.
-func (s *site) hold(t *testing.T, gate string) (release func()) {
-	t.Helper()
-	var held []pgx.Tx
-	for _, holder := range s.holders {
-		tx := begin(t, holder, `SELECT pg_advisory_xact_lock(hashtext($1))`, s.credential.AccountID.UUID()+gate)
-		held = append(held, tx)
-	}
-	return func() {
-		for _, tx := range held {
-			must(t, tx.Rollback(t.Context()))
-		}
-	}
 }
 
 var must = storetest.Must

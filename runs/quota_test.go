@@ -196,49 +196,19 @@ func TestLockedMonth(t *testing.T) {
 	}
 }
 
-// TestQuotaAndDuplicates: concurrent requests with one key use the quota once, whatever their sizes are.
-func TestQuotaAndDuplicates(t *testing.T) {
-	s := newSite(t)
-	const quota = 45
-	s.meter(new(int64(quota)), nil)
-	requests := []*runs.CreateRequest{s.request("first", 1, 1, 1)}
-	for i := range 20 {
-		requests = append(requests, s.request(fmt.Sprint(i), 1, 1, 1), s.request(fmt.Sprint(i), 1, 1, 100))
-	}
-	_, outcomes := s.inOneBatch(t, "", requests)
-	for _, a := range outcomes {
-		<-a.done
-		if a.err != nil && !isQuota(a.err) && !errors.Is(a.err, runs.ErrKeyReused) {
-			t.Error(a.err)
-		}
-	}
-	if ordered := s.count(t, `SELECT jobs_ordered FROM account_months`); ordered > quota {
-		t.Errorf("%d jobs were ordered with a quota of %d", ordered, quota)
-	}
-	s.wantRuns(t, 21)
-}
-
 // TestLargeRunsWithQuota: while a large run of an account with a quota is written, small runs of others are written
 // too.
 func TestLargeRunsWithQuota(t *testing.T) {
-	t.Parallel()
-	s := newSiteAt(t, storetest.URL(t))
-	for _, holder := range s.holders {
-		for _, table := range storetest.Pieces(t, holder, "measurement_jobs") {
-			storetest.Exec(t, holder, "CREATE TRIGGER gate BEFORE INSERT ON "+table+
-				" FOR EACH ROW WHEN (NEW.ordinal = 5001) EXECUTE FUNCTION gate('jobs')")
-		}
-	}
+	s := newSite(t)
 	s.meter(new(int64(10_000)), nil)
-	r := s.process(t, "&lock_timeout=60s")
-	release := s.hold(t, "jobs") // the rest of the run has been written
+	r, first := s.heldUp(t, "")
 	large := goCreate(t.Context(), r, s.request("large", 1, 1, 5001))
-	s.waiting(t, "advisory")
+	<-first.held
 	c := *s.customer(t)
 	c.JobsPerMonth = new(int64(10))
 	create(t, r, requestOf(&c, "small", 1, 1, 1))
-	release()
-	must(t, ignore(large.wait()))
+	close(first.released)
+	large.created(t)
 	s.wantRuns(t, 2)
 }
 
