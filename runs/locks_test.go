@@ -12,16 +12,6 @@ import (
 	"aiv/store"
 )
 
-// descending returns n new customers, of which the last has the account that is locked first.
-func (s *site) descending(t *testing.T, n int) (customers []*auth.Credential) {
-	t.Helper()
-	for range n {
-		customers = append(customers, s.customer(t))
-	}
-	slices.SortFunc(customers, func(a, b *auth.Credential) int { return b.AccountID.Compare(a.AccountID) })
-	return customers
-}
-
 // TestMonthsAreLockedInOrder: a transaction that waits for the first of its accounts' months has locked none of the
 // others, so that the batches of two processes do not wait for each other. It begins with accounts that have no run in
 // this month yet.
@@ -30,7 +20,11 @@ func TestMonthsAreLockedInOrder(t *testing.T) {
 	s := newSite(t)
 	r := s.process(t, "&lock_timeout=30s")
 	const n = 10
-	customers := s.descending(t, n)
+	var customers []*auth.Credential // in descending order: the account of the last is locked first
+	for range n {
+		customers = append(customers, s.customer(t))
+	}
+	slices.SortFunc(customers, func(a, b *auth.Credential) int { return b.AccountID.Compare(a.AccountID) })
 	write := func(key string, jobs int64, metered bool) func() error {
 		var requests []*runs.CreateRequest
 		for _, c := range customers {
