@@ -25,7 +25,7 @@ func TestScheduleNamesAndNumberAreBounded(t *testing.T) {
 				switch {
 				case err == nil:
 					made.Add(1)
-				case isExists(err):
+				case errors.As(err, new(*schedules.ExistsError)):
 					exists.Add(1)
 				case errors.Is(err, schedules.ErrTooMany):
 					tooMany.Add(1)
@@ -71,10 +71,6 @@ func TestOnlyDueTimesMoveTheNext(t *testing.T) {
 	if !hourly.NextAt.After(*daily.NextAt) {
 		t.Errorf("the next due time, %s, is not after the last one, %s", hourly.NextAt, daily.NextAt)
 	}
-	s.create(t, change("taken", schedules.Daily))
-	if _, err := update(schedules.Change{Name: new("taken")}); !isExists(err) {
-		t.Errorf("a name that is taken: %v", err)
-	}
 	for _, status := range []string{schedules.Paused, schedules.Paused, schedules.Active} {
 		changed, err := update(schedules.Change{Status: &status})
 		must(t, err)
@@ -83,21 +79,6 @@ func TestOnlyDueTimesMoveTheNext(t *testing.T) {
 		}
 	}
 	equal(t, 1, len(s.events(t, events.SchedulePaused)), "events of pauses")
-	admin := &schedules.Admin{Config: config(s.pool), Actor: "ann"}
-	must(t, ignore(admin.Pause(t.Context(), made.ID, "incident")))
-	if _, err := update(schedules.Change{Status: new(schedules.Active)}); !errors.Is(err, schedules.ErrOperator) {
-		t.Errorf("a pause by an operator: %v", err)
-	}
-	resumed, err := admin.Resume(t.Context(), made.ID, "over")
-	must(t, err)
-	if resumed.NextAt == nil || resumed.CredentialID != other {
-		t.Errorf("resumed: %+v", resumed)
-	}
-}
-
-func isExists(err error) bool {
-	_, ok := errors.AsType[*schedules.ExistsError](err)
-	return ok
 }
 
 // TestChangeAtDueTime: a change and a due time at the same moment happen in one of the two orders.

@@ -2,7 +2,6 @@ package schedules_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -10,7 +9,7 @@ import (
 	"time"
 
 	"aiv/auth"
-	"aiv/insights"
+	"aiv/gateway"
 	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/runs/jobs"
@@ -97,37 +96,7 @@ func (s *site) customer(t *testing.T) (account, credential store.ID) {
 }
 
 func config(pool *pgxpool.Pool) schedules.Config {
-	return schedules.Config{Pool: pool, NewID: store.NewID, Record: webhooks.Record, Events: eventData{}}
-}
-
-// eventData encodes ids and what tests read.
-type eventData struct{}
-
-func (eventData) Schedule(s *schedules.Listed) []byte {
-	return encode(map[string]any{"id": s.ID.Text("sched"), "reason": s.PausedReason})
-}
-
-func (eventData) Occurrence(o *schedules.Occurrence) []byte {
-	return encode(map[string]any{"due": o.DueAt.UTC(), "code": o.Code, "count": o.Count})
-}
-
-// derivedData encodes what is derived.
-type derivedData struct{}
-
-func (derivedData) Alert(a *insights.Alert) []byte {
-	return encode(map[string]any{"id": a.ID.UUID(), "title": a.Title})
-}
-
-func (derivedData) Recommendation(r *insights.Recommendation) []byte {
-	return encode(map[string]any{"id": r.ID.UUID(), "title": r.Title})
-}
-
-func encode(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return b
+	return schedules.Config{Pool: pool, NewID: store.NewID, Record: webhooks.Record, Events: gateway.EventData{}}
 }
 
 // Check implements runs.Checker.
@@ -149,7 +118,7 @@ func (s *site) scheduler(t *testing.T, pool *pgxpool.Pool) *schedules.Scheduler 
 func (s *site) schedulerOf(c schedules.Config) *schedules.Scheduler {
 	writer := runs.New(runs.Config{Pool: c.Pool, Checks: s, NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 1000, Enqueue: jobs.EnqueueSQL})
 	return schedules.NewScheduler(schedules.SchedulerConfig{
-		Config: c, Runs: writer, Log: slog.New(slog.DiscardHandler), Derived: derivedData{},
+		Config: c, Runs: writer, Log: slog.New(slog.DiscardHandler), Derived: gateway.EventData{},
 		Response: func(r *runs.Run) []byte { return []byte(r.ID.Text("run")) },
 	})
 }
