@@ -118,7 +118,7 @@ func (m *monitored) finish(t *testing.T, run store.ID, of answer) {
 			return err
 		}
 		b.Queue(`
-UPDATE measurement_runs SET status = CASE $2::integer WHEN 0 THEN 'completed' WHEN total_jobs THEN 'failed' ELSE 'partial' END,
+UPDATE measurement_runs SET status = CASE WHEN $2::integer = 0 THEN 'completed' WHEN $2 = total_jobs THEN 'failed' ELSE 'partial' END,
   started_at = now(), finished_at = now(), jobs_completed = total_jobs - $2, jobs_failed = $2, jobs_counted = total_jobs
 WHERE id = $1`, run, failed)
 		b.Queue(`UPDATE account_months SET jobs_completed = jobs_completed + $2, jobs_failed = jobs_failed + $3 WHERE account_id = $1`,
