@@ -96,7 +96,8 @@ func TestConnectionsKeepDying(t *testing.T) {
 	const n = 60
 	processes := []*runs.Runs{s.process(t, "&application_name=victim"), s.process(t, "&application_name=victim")}
 	create(t, processes[0], s.request("first", 1, 1, 1))
-	month := begin(t, s.pool, `SELECT FROM account_months WHERE account_id = $1 FOR UPDATE`, s.credential.AccountID) // until some have died while they waited for it
+	// They wait for the month until some have died.
+	month := begin(t, s.pool, `SELECT FROM account_months WHERE account_id = $1 FOR UPDATE`, s.credential.AccountID)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
