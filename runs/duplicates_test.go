@@ -21,8 +21,8 @@ func (s *site) claim(t *testing.T, key string) pgx.Tx {
 	return tx
 }
 
-// TestLaterDuplicateWaitsForTheRest: a request that has waited for an earlier duplicate of its process waits for their key
-// only as long as it would have alone.
+// TestLaterDuplicateWaitsForTheRest: a request that has waited for an earlier duplicate of its process waits for their
+// key only as long as it would have alone.
 func TestLaterDuplicateWaitsForTheRest(t *testing.T) {
 	s := newSite(t)
 	notOnCitus(t, "a cluster does not pass lock timeouts on")

@@ -69,7 +69,8 @@ SELECT (SELECT count(*) FROM measurement_runs WHERE account_id = $1), (SELECT co
 	return n
 }
 
-// TestPurgeDeletesOldFinalRuns deletes final runs of all accounts that finished before a time and can't be replayed, and nothing else.
+// TestPurgeDeletesOldFinalRuns deletes final runs of all accounts that finished before a time and can't be replayed,
+// and nothing else.
 func TestPurgeDeletesOldFinalRuns(t *testing.T) {
 	s := newSite(t)
 	first := s.credential.AccountID

@@ -137,7 +137,8 @@ func TestNewestRunsByState(t *testing.T) {
 	}
 }
 
-// TestQueueHasWhatIsNotFinal: the queue is the runs that are not final, and their jobs that are neither running nor final.
+// TestQueueHasWhatIsNotFinal: the queue is the runs that are not final, and their jobs that are neither running nor
+// final.
 func TestQueueHasWhatIsNotFinal(t *testing.T) {
 	s, r := newProcess(t)
 	var ids []store.ID

@@ -14,7 +14,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestScheduleNamesAndNumberAreBounded: names are unique and an account has at most 100 schedules, also if they are created at once.
+// TestScheduleNamesAndNumberAreBounded: names are unique and an account has at most 100 schedules, also if they are
+// created at once.
 func TestScheduleNamesAndNumberAreBounded(t *testing.T) {
 	s := newSite(t)
 	var made, exists, tooMany atomic.Int64
@@ -137,8 +138,8 @@ func TestClockSteps(t *testing.T) {
 	s.verify(t)
 }
 
-// TestLargeAccountDelaysNoOther: of schedules that are due at once, those of other accounts do not wait for an account that has many with
-// large runs.
+// TestLargeAccountDelaysNoOther: of schedules that are due at once, those of other accounts do not wait for an account
+// that has many with large runs.
 func TestLargeAccountDelaysNoOther(t *testing.T) {
 	s := newSite(t)
 	accounts, each, larges := 10, 3, 12

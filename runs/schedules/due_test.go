@@ -65,7 +65,8 @@ FROM idempotency_records i JOIN measurement_runs r ON r.id = i.run_id`).Scan(&jo
 	s.verify(t)
 }
 
-// TestOneRunAfterDowntime: after any time without a process at most one run follows, and one row covers what was missed.
+// TestOneRunAfterDowntime: after any time without a process at most one run follows, and one row covers what was
+// missed.
 func TestOneRunAfterDowntime(t *testing.T) {
 	s := newSite(t)
 	process := s.scheduler(t, s.pool)
@@ -154,7 +155,8 @@ func TestReasonsToSkip(t *testing.T) {
 	s.verify(t)
 }
 
-// TestSuccessorOfTheCredentialActs: a schedule acts for the newest valid successor of its credential, and is paused if there is none.
+// TestSuccessorOfTheCredentialActs: a schedule acts for the newest valid successor of its credential, and is paused if
+// there is none.
 func TestSuccessorOfTheCredentialActs(t *testing.T) {
 	s := newSite(t)
 	rotate := func(c store.ID, grace time.Duration) store.ID {

@@ -230,7 +230,8 @@ func TestDropOpensOneAlert(t *testing.T) {
 	m.verify(t)
 }
 
-// TestDisturbedRunIsNotCompared: a run of which many jobs failed opens one alert, is compared with nothing, and is in no baseline.
+// TestDisturbedRunIsNotCompared: a run of which many jobs failed opens one alert, is compared with nothing, and is in
+// no baseline.
 func TestDisturbedRunIsNotCompared(t *testing.T) {
 	m := newMonitored(t)
 	m.run(t, mentions(4, 0))
@@ -353,7 +354,8 @@ func TestEvaluationWaitsForRecount(t *testing.T) {
 	equal(t, nil, m.occurrences(t, m.schedule.ID)[0].EvaluatedAt, "evaluation of a run whose answers are to be recounted")
 }
 
-// TestImportsAreRespected: what an operator imports over derived rows is respected, and at most one alert about the same is open.
+// TestImportsAreRespected: what an operator imports over derived rows is respected, and at most one alert about the
+// same is open.
 func TestImportsAreRespected(t *testing.T) {
 	m := newMonitored(t)
 	admin := &insights.Admin{Pool: m.pool, Actor: "ann", Events: gateway.EventData{}, Record: webhooks.Record}
@@ -430,7 +432,8 @@ func TestImportsAreRespected(t *testing.T) {
 	m.verify(t)
 }
 
-// TestBaselineHasTheLatestRuns: disturbed, canceled and purged runs are in no baseline, which has the four latest others.
+// TestBaselineHasTheLatestRuns: disturbed, canceled and purged runs are in no baseline, which has the four latest
+// others.
 func TestBaselineHasTheLatestRuns(t *testing.T) {
 	m := newMonitored(t)
 	m.run(t, mentions(1, 0)) // too old for the baseline

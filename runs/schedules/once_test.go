@@ -63,8 +63,8 @@ func TestEvaluatedOnce(t *testing.T) {
 	m.verify(t)
 }
 
-// TestEvaluationLocks: while two evaluations wait, settlements of the run's account and due times do not. What they have
-// read has changed when they go on: one reads again and evaluates the run, and the other finds that this is done.
+// TestEvaluationLocks: while two evaluations wait, settlements of the run's account and due times do not. What they
+// have read has changed when they go on: one reads again and evaluates the run, and the other finds that this is done.
 func TestEvaluationLocks(t *testing.T) {
 	m := newMonitored(t)
 	run := m.drop(t)
