@@ -1,7 +1,6 @@
 package schedules_test
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -354,42 +353,51 @@ func TestEvaluationWaitsForRecount(t *testing.T) {
 	equal(t, nil, m.occurrences(t, m.schedule.ID)[0].EvaluatedAt, "evaluation of a run whose answers are to be recounted")
 }
 
-// TestImportsAreRespected: what an operator imports over derived rows is respected, and at most one alert about the
-// same is open.
-func TestImportsAreRespected(t *testing.T) {
-	m := newMonitored(t)
+// imports imports lines over derived rows, as an operator does.
+func (m *monitored) imports(t *testing.T, lines ...string) error {
 	admin := &insights.Admin{Pool: m.pool, Actor: "ann", Events: gateway.EventData{}, Record: webhooks.Record}
-	alert := func(a insights.Alert, status string) string {
-		resolved := map[string]string{"resolved": `"2030-01-01T00:00:00Z"`}[status]
-		return fmt.Sprintf(`{"kind":"alert","account_id":%q,"id":%q,"type":"visibility_drop","severity":"low","status":%q,"title":"Imported","message":"","metric":null,`+
-			`"direction":"down","current_value":null,"baseline_value":null,"model_id":null,"question_id":null,"country":null,"run_id":null,`+
-			`"detected_at":"2026-01-01T00:00:00Z","resolved_at":%s}`+"\n", m.account.Text("acct"), a.ID.Text("alert"), status, cmp.Or(resolved, "null"))
+	_, err := admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "\n")+"\n"), nil)
+	return err
+}
+
+// TestImportedAlertsAreRespected: the status that an operator imports for an alert stays, and at most one alert about
+// the same is open.
+func TestImportedAlertsAreRespected(t *testing.T) {
+	m := newMonitored(t)
+	line := func(a insights.Alert, status, resolvedAt string) string {
+		return fmt.Sprintf(`{"kind":"alert","account_id":%q,"id":%q,"type":"visibility_drop","severity":"low","status":%q,`+
+			`"title":"Imported","message":"","metric":null,"direction":"down","current_value":null,"baseline_value":null,`+
+			`"model_id":null,"question_id":null,"country":null,"run_id":null,"detected_at":"2026-01-01T00:00:00Z","resolved_at":%s}`,
+			m.account.Text("acct"), a.ID.Text("alert"), status, resolvedAt)
 	}
-	imports := func(lines ...string) error {
-		_, err := admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "")), nil)
-		return err
-	}
+	const ended = `"2030-01-01T00:00:00Z"`
 	for range 2 {
 		m.run(t, mentions(4, 0))
 	}
 	m.run(t, mentions(1, 0))
 	first := m.alerts(t)[0]
-	must(t, imports(alert(first, "acknowledged")))
+	must(t, m.imports(t, line(first, "acknowledged", "null")))
 	m.run(t, mentions(1, 0))
 	equal(t, "visibility_drop acknowledged Kovalt", m.outlineAlerts(t), "an acknowledged alert")
 	if a := m.alerts(t)[0]; *a.ScheduleID != m.schedule.ID || *a.BrandID != m.own || a.Title != "Imported" {
 		t.Errorf("the imported alert: %+v", a)
 	}
-	must(t, imports(alert(first, "resolved")))
+	must(t, m.imports(t, line(first, "resolved", ended)))
 	m.run(t, mentions(0, 0))
-	equal(t, "visibility_drop open Kovalt, visibility_drop resolved Kovalt", m.outlineAlerts(t),
-		"after another run with the drop")
-	if err := imports(alert(first, "open")); err == nil || !strings.Contains(err.Error(), "another alert of its schedule is open") {
+	equal(t, "visibility_drop open Kovalt, visibility_drop resolved Kovalt", m.outlineAlerts(t), "after another run with the drop")
+	err := m.imports(t, line(first, "open", "null"))
+	if err == nil || !strings.Contains(err.Error(), "another alert of its schedule is open") {
 		t.Errorf("a second open alert: %v", err)
 	}
 	second := m.alerts(t)[1] // the time of the first is long past
-	must(t, imports(alert(first, "open"), alert(second, "resolved")))
+	must(t, m.imports(t, line(first, "open", "null"), line(second, "resolved", ended)))
+	m.verify(t)
+}
 
+// TestImportedRecommendationsAreRespected: a recommendation whose status was imported changes as the gap comes and goes,
+// unless an operator has dismissed it or done it.
+func TestImportedRecommendationsAreRespected(t *testing.T) {
+	m := newMonitored(t)
 	gap := byQuestion("Ostrel.", "Kovalt.")
 	read := func() insights.Recommendation {
 		t.Helper()
@@ -399,8 +407,9 @@ func TestImportsAreRespected(t *testing.T) {
 	}
 	set := func(status, of string) {
 		t.Helper()
-		must(t, imports(fmt.Sprintf(`{"kind":"recommendation","account_id":%q,"id":%q,"type":%q,"category":"on_page","title":"T","summary":"S",`+
-			`"priority":"low","status":%q,"model_ids":[],"question_ids":[],"run_id":null,"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}`+"\n",
+		must(t, m.imports(t, fmt.Sprintf(`{"kind":"recommendation","account_id":%q,"id":%q,"type":%q,"category":"on_page","title":"T",`+
+			`"summary":"S","priority":"low","status":%q,"model_ids":[],"question_ids":[],"run_id":null,`+
+			`"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}`,
 			m.account.Text("acct"), read().ID.Text("rec"), of, status)))
 	}
 	m.run(t, gap)
@@ -421,13 +430,12 @@ func TestImportsAreRespected(t *testing.T) {
 		{"done", "done", "done", "done"},
 	} {
 		set(test.status, "mention_gap")
-		for _, step := range []struct {
-			of   answer
-			want string
-		}{{gap, test.found}, {mentions(3, 0), test.gone}, {gap, test.back}} {
-			m.run(t, step.of)
-			equal(t, step.want, read().Status, test.status, " was imported")
-		}
+		m.run(t, gap)
+		equal(t, test.found, read().Status, test.status, " was imported, the gap is found")
+		m.run(t, mentions(3, 0))
+		equal(t, test.gone, read().Status, test.status, " was imported, the gap is gone")
+		m.run(t, gap)
+		equal(t, test.back, read().Status, test.status, " was imported, the gap is back")
 	}
 	m.verify(t)
 }
