@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"aiv/store/storetest"
+
 	"github.com/google/go-cmp/cmp"
 
 	// TestAddACheck builds the tests of gateway. It begins when this package's imports have been compiled; otherwise it
@@ -143,9 +145,4 @@ func sources(t *testing.T, root string) map[string]string {
 	return files
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must

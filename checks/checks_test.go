@@ -42,41 +42,33 @@ func TestStandard(t *testing.T) {
 
 func TestRegistryRunsChecksInOrder(t *testing.T) {
 	t.Parallel()
-	stored := catalog.New(storetest.New(t)) // a new database has AIVM-1.0, which covers grounded
+	registry := &checks.Registry{Catalog: catalog.New(storetest.New(t))} // a new database has AIVM-1.0, which covers grounded
 	faults := []runs.Fault{{Code: "a", Detail: "first"}, {Code: "b", Detail: "second"}}
-	failure := errors.New("connection lost")
-	type result struct {
-		name   string
-		faults []runs.Fault
-		err    error
+	var ran []string
+	check := func(name string, err error, faults ...runs.Fault) checks.Check {
+		return checks.Check{Name: name, Run: func(context.Context, *checks.Proposal) ([]runs.Fault, error) {
+			ran = append(ran, name)
+			return faults, err
+		}}
 	}
+	pass := check("pass", nil)
 	for _, test := range []struct {
-		name    string
-		checks  []result
-		typ     string
-		ran     string
-		want    string
-		refusal *runs.Refusal
-		err     string
+		name      string
+		checks    []checks.Check
+		typ       string
+		ran, want string
+		refusal   *runs.Refusal
+		err       string // its end
 	}{
-		{"all pass", []result{{name: "one"}, {name: "two"}}, "grounded", "one two", "AIVM-1.0", nil, "<nil>"},
-		{"the first check with faults ends it", []result{{name: "one"}, {name: "two", faults: faults}, {name: "three", faults: faults[1:]}},
-			"grounded", "one two", "", &runs.Refusal{Check: "two", Faults: faults}, ": first"},
-		{"an error ends it", []result{{name: "one", faults: faults, err: failure}, {name: "two"}}, "grounded", "one", "", nil,
-			": connection lost"},
-		{"no methodology", []result{{name: "one"}}, "plain", "one", "", nil, "no check rejected a measurement type without a methodology"},
+		{"all pass", []checks.Check{pass, pass}, "grounded", "pass pass", "AIVM-1.0", nil, "<nil>"},
+		{"the first check with faults ends it", []checks.Check{pass, check("two", nil, faults...), check("three", nil, faults[1])},
+			"grounded", "pass two", "", &runs.Refusal{Check: "two", Faults: faults}, ": first"},
+		{"an error ends it", []checks.Check{check("one", errors.New("connection lost"), faults...), pass},
+			"grounded", "one", "", nil, "check one: connection lost"},
+		{"no methodology", []checks.Check{pass}, "plain", "pass", "", nil,
+			"no check rejected a measurement type without a methodology"},
 	} {
-		var ran []string
-		registry := &checks.Registry{Catalog: stored}
-		for _, r := range test.checks {
-			registry.Checks = append(registry.Checks, checks.Check{Name: r.name, Run: func(_ context.Context, p *checks.Proposal) ([]runs.Fault, error) {
-				ran = append(ran, r.name)
-				if got := p.Methodology != nil; got != (test.typ == "grounded") {
-					t.Errorf("%s: check %s got a methodology: %v", test.name, r.name, got)
-				}
-				return r.faults, r.err
-			}})
-		}
+		ran, registry.Checks = nil, test.checks
 		got, err := registry.Check(t.Context(), &runs.Proposal{CatalogRevision: 1, MeasurementType: test.typ})
 		if got != test.want || !strings.HasSuffix(fmt.Sprint(err), test.err) {
 			t.Errorf("%s: got %q, %v, want %q, %s", test.name, got, err, test.want, test.err)

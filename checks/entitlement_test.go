@@ -4,16 +4,13 @@ import (
 	"testing"
 
 	"aiv/checks"
-	"aiv/runs"
 )
 
 func TestModelsNeedEntitlement(t *testing.T) {
 	features := func(list ...string) func(*checks.Proposal) {
 		return func(p *checks.Proposal) { p.Orderer.Plan.Features = list }
 	}
-	required := []runs.Fault{{
-		Code: "entitlement_required", Title: "The plan lacks an entitlement", Detail: "The plan pro does not include api_access.",
-	}}
+	required := []string{"entitlement_required: The plan pro does not include api_access."}
 	checkTable(t, checks.Entitlement, []row{
 		{"the feature alone", features("api_access"), nil},
 		{"the feature among others", features("dashboard", "api_access"), nil},

@@ -2,8 +2,6 @@ package checks_test
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -21,71 +19,49 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 // fakeCatalog is a checks.Catalog in memory.
 type fakeCatalog struct {
-	models    []catalog.Model
-	questions map[string]question
-	err       error // returned by QuestionStatus
+	models    map[string]*catalog.Model
+	questions map[string]string // the status of those that ours can use
+	err       error             // returned by QuestionStatus
 }
 
-type question struct {
-	owner  store.ID // zero: shared by all accounts
-	status string
-}
+// ours is the account of the proposals.
+var ours = store.ID{1}
 
-func (c *fakeCatalog) Model(id string) *catalog.Model {
-	for i := range c.models {
-		if c.models[i].ID == id {
-			return &c.models[i]
-		}
-	}
-	return nil
-}
+func (c *fakeCatalog) Model(id string) *catalog.Model { return c.models[id] }
 
 func (c *fakeCatalog) QuestionStatus(_ context.Context, account store.ID, ids []string) ([]string, error) {
 	status := make([]string, len(ids))
 	for i, id := range ids {
-		if q := c.questions[id]; q.owner == (store.ID{}) || q.owner == account {
-			status[i] = q.status
+		if account == ours {
+			status[i] = c.questions[id]
 		}
 	}
 	return status, c.err
 }
 
-var ours, theirs = store.ID{1}, store.ID{2}
-
 // newCatalog returns a catalog that allows the proposal of propose.
 func newCatalog() *fakeCatalog {
-	model := func(id string, change func(*catalog.Model)) catalog.Model {
-		m := catalog.Model{ID: id, Provider: "acme", Status: "active", MeasurementTypes: []string{"grounded", "plain"}, GroundedSearch: true}
-		change(&m)
-		return m
+	models := make(map[string]*catalog.Model)
+	add := func(id string, change func(*catalog.Model)) {
+		models[id] = &catalog.Model{
+			ID: id, Provider: "acme", Status: "active", MeasurementTypes: []string{"grounded", "plain"}, GroundedSearch: true,
+		}
+		change(models[id])
 	}
-	return &fakeCatalog{
-		models: []catalog.Model{
-			model("everywhere", func(*catalog.Model) {}),
-			model("italy", func(m *catalog.Model) { m.Countries, m.Languages = []string{"IT", "SM"}, []string{"it"} }),
-			model("rome", func(m *catalog.Model) { m.Countries, m.Languages = []string{"IT"}, []string{"it-IT"} }),
-			model("nowhere", func(m *catalog.Model) { m.Countries, m.Languages = []string{}, []string{} }),
-			model("old", func(m *catalog.Model) { m.Status = "deprecated" }),
-			model("off", func(m *catalog.Model) { m.Status = "disabled" }),
-			model("plain", func(m *catalog.Model) { m.MeasurementTypes = []string{"plain"} }),
-			model("offline", func(m *catalog.Model) { m.GroundedSearch = false }),
-			model("pending", func(m *catalog.Model) { m.Unmet = []string{"contract", "legal_approval"} }),
-			model("offline and pending", func(m *catalog.Model) { m.GroundedSearch, m.Unmet = false, []string{"secret"} }),
-		},
-		questions: map[string]question{
-			"shared": {status: "active"}, "ours": {ours, "active"}, "theirs": {theirs, "active"},
-			"archived": {status: "archived"}, "their archived": {theirs, "archived"},
-		},
-	}
+	add("everywhere", func(*catalog.Model) {})
+	add("italy", func(m *catalog.Model) { m.Countries, m.Languages = []string{"IT", "SM"}, []string{"it"} })
+	add("rome", func(m *catalog.Model) { m.Countries, m.Languages = []string{"IT"}, []string{"it-IT"} })
+	add("nowhere", func(m *catalog.Model) { m.Countries, m.Languages = []string{}, []string{} })
+	add("old", func(m *catalog.Model) { m.Status = "deprecated" })
+	add("off", func(m *catalog.Model) { m.Status = "disabled" })
+	add("plain", func(m *catalog.Model) { m.MeasurementTypes = []string{"plain"} })
+	add("offline", func(m *catalog.Model) { m.GroundedSearch = false })
+	add("pending", func(m *catalog.Model) { m.Unmet = []string{"contract", "legal_approval"} })
+	add("offline and pending", func(m *catalog.Model) { m.GroundedSearch, m.Unmet = false, []string{"secret"} })
+	return &fakeCatalog{models: models, questions: map[string]string{"shared": "active", "ours": "active", "archived": "archived"}}
 }
 
-// methodologies has the active methodology of each measurement type.
-var methodologies = []catalog.Methodology{
-	{Version: "AIVM-1.0", Status: "active", MeasurementTypes: []string{"grounded"}, MaxRepetitions: 20, MaxJobs: 100},
-	{Version: "AIVM-2.0", Status: "active", MeasurementTypes: []string{"plain"}, MaxRepetitions: 1, MaxJobs: 1},
-}
-
-// propose returns a proposal that passes all checks, changed by change, with the methodology of its measurement type.
+// propose returns a proposal that passes all checks, changed by change.
 func propose(change func(*checks.Proposal)) *checks.Proposal {
 	p := &checks.Proposal{
 		Proposal: &runs.Proposal{
@@ -93,46 +69,39 @@ func propose(change func(*checks.Proposal)) *checks.Proposal {
 			ModelIDs: []string{"everywhere"}, QuestionIDs: []string{"shared"}, Repetitions: 1, MeasurementType: "grounded",
 			Locale: "it-IT", Country: "IT", Language: "it",
 		},
-		Catalog: newCatalog(),
+		Catalog:     newCatalog(),
+		Methodology: &catalog.Methodology{Version: "AIVM-1.0", MaxRepetitions: 20, MaxJobs: 100},
 	}
 	if change != nil {
 		change(p)
 	}
-	covers := func(m catalog.Methodology) bool { return slices.Contains(m.MeasurementTypes, p.MeasurementType) }
-	if i := slices.IndexFunc(methodologies, covers); i >= 0 {
-		p.Methodology = &methodologies[i]
-	}
 	return p
 }
 
-// at returns a function that makes faults of a code at the elements of a list.
-func at(list, code, title string) func(i int, detail string) runs.Fault {
-	return func(i int, detail string) runs.Fault {
-		return runs.Fault{Code: code, Title: title, Pointer: fmt.Sprintf("/%s/%d", list, i), Detail: detail}
-	}
-}
-
-// row is a proposal and the faults that a check must find in it.
+// row is a proposal and the faults that a check must find in it, such as "unknown_model /model_ids/0: there is no such
+// model". Their titles are in the golden files.
 type row struct {
 	name   string
 	change func(*checks.Proposal)
-	want   []runs.Fault
+	want   []string
 }
 
 func checkTable(t *testing.T, check checks.Check, rows []row) {
 	t.Helper()
 	for _, r := range rows {
-		got, err := check.Run(t.Context(), propose(r.change))
+		faults, err := check.Run(t.Context(), propose(r.change))
 		if err != nil {
 			t.Errorf("%s: %v", r.name, err)
 		}
-		if diff := cmp.Diff(r.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", r.name, diff)
-		}
-		for _, f := range got {
+		var got []string
+		for _, f := range faults {
+			got = append(got, strings.TrimSpace(f.Code+" "+f.Pointer)+": "+f.Detail)
 			if sentence := strings.HasSuffix(f.Detail, "."); sentence == (f.Pointer != "") {
 				t.Errorf("%s: the detail %q must be a phrase with a pointer, and a sentence without one", r.name, f.Detail)
 			}
+		}
+		if diff := cmp.Diff(r.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", r.name, diff)
 		}
 	}
 }

@@ -1,13 +1,11 @@
 package checks_test
 
 import (
-	"fmt"
 	"math"
-	"slices"
 	"testing"
 
+	"aiv/catalog"
 	"aiv/checks"
-	"aiv/runs"
 )
 
 func TestMethodologyIsChecked(t *testing.T) {
@@ -16,31 +14,22 @@ func TestMethodologyIsChecked(t *testing.T) {
 			p.ModelIDs, p.QuestionIDs, p.Repetitions = make([]string, models), make([]string, questions), repetitions
 		}
 	}
-	repetitions := func(most int, version string) runs.Fault {
-		return runs.Fault{Code: "repetitions_out_of_bounds", Title: "Too many repetitions", Pointer: "/repetitions",
-			Detail: fmt.Sprintf("must be an integer from 1 to %d (%s)", most, version)}
-	}
-	jobs := func(most int, version string) runs.Fault {
-		return runs.Fault{Code: "too_many_jobs", Title: "The run would have too many jobs", Detail: fmt.Sprintf(
-			"The run would have more than %d jobs (models × questions × repetitions), the maximum of %s.", most, version)}
-	}
-	tooMany, tooLarge := []runs.Fault{repetitions(20, "AIVM-1.0")}, []runs.Fault{jobs(100, "AIVM-1.0")}
-	both := slices.Concat(tooMany, tooLarge)
+	const repetitions = "repetitions_out_of_bounds /repetitions: must be an integer from 1 to 20 (AIVM-1.0)"
+	const jobs = "too_many_jobs: The run would have more than 100 jobs (models × questions × repetitions), the maximum of AIVM-1.0."
 	checkTable(t, checks.Methodology, []row{
 		{"the smallest run", sized(1, 1, 1), nil},
 		{"the most repetitions", sized(1, 1, 20), nil},
-		{"one repetition too many", sized(1, 1, 21), tooMany},
-		{"as many repetitions as jobs", sized(1, 1, 100), tooMany},
-		{"too many repetitions and jobs", sized(1, 1, 101), both},
-		{"repetitions whose product would overflow", sized(50, 500, math.MaxInt64), both},
+		{"one repetition too many", sized(1, 1, 21), []string{repetitions}},
+		{"as many repetitions as jobs", sized(1, 1, 100), []string{repetitions}},
+		{"too many repetitions and jobs", sized(1, 1, 101), []string{repetitions, jobs}},
+		{"repetitions whose product would overflow", sized(50, 500, math.MaxInt64), []string{repetitions, jobs}},
 		{"the most jobs", sized(5, 1, 20), nil},
-		{"one job too many", sized(1, 101, 1), tooLarge},
-		{"the largest request", sized(50, 500, 20), tooLarge},
-		{"a measurement type without a methodology", func(p *checks.Proposal) { p.MeasurementType = "Grounded" }, []runs.Fault{{
-			Code: "unsupported_measurement_type", Title: "No methodology covers the measurement type", Pointer: "/measurement_type",
-			Detail: "no active methodology covers this measurement type",
-		}}},
-		{"the bounds of another methodology", func(p *checks.Proposal) { p.MeasurementType, p.Repetitions = "plain", 2 },
-			[]runs.Fault{repetitions(1, "AIVM-2.0"), jobs(1, "AIVM-2.0")}},
+		{"one job too many", sized(1, 101, 1), []string{jobs}},
+		{"the largest request", sized(50, 500, 20), []string{jobs}},
+		{"a measurement type without a methodology", func(p *checks.Proposal) { p.Methodology = nil },
+			[]string{"unsupported_measurement_type /measurement_type: no active methodology covers this measurement type"}},
+		{"the bounds of another methodology", func(p *checks.Proposal) {
+			p.Methodology, p.Repetitions = &catalog.Methodology{Version: "AIVM-2.0", MaxRepetitions: 1, MaxJobs: 100}, 2
+		}, []string{"repetitions_out_of_bounds /repetitions: must be an integer from 1 to 1 (AIVM-2.0)"}},
 	})
 }

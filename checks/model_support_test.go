@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"aiv/checks"
-	"aiv/runs"
 )
 
 func TestModelSupport(t *testing.T) {
@@ -13,41 +12,33 @@ func TestModelSupport(t *testing.T) {
 		return func(p *checks.Proposal) { p.ModelIDs, p.QuestionIDs = models, questions }
 	}
 	models := func(models ...string) func(*checks.Proposal) { return ids(models, []string{"shared"}) }
-	questions := func(questions ...string) func(*checks.Proposal) { return ids([]string{"everywhere"}, questions) }
-	where := func(country, language string, ids ...string) func(*checks.Proposal) {
-		return func(p *checks.Proposal) { p.Country, p.Language, p.ModelIDs = country, language, ids }
+	where := func(measurementType, country, language string, ids ...string) func(*checks.Proposal) {
+		return func(p *checks.Proposal) {
+			p.MeasurementType, p.Country, p.Language, p.ModelIDs = measurementType, country, language, ids
+		}
 	}
-	unsupported := at("model_ids", "model_not_supported", "A model does not support the run")
-	unknown := func(i int) runs.Fault {
-		return at("model_ids", "unknown_model", "A model is not in the catalog")(i, "there is no such model")
-	}
-	noQuestion := func(i int) runs.Fault {
-		return at("question_ids", "unknown_question", "A question is not in the catalog")(i, "there is no such question")
-	}
-	archived := func(i int) runs.Fault {
-		return at("question_ids", "question_archived", "A question is archived")(i, "the question is archived")
-	}
+	const noModel, noQuestion = ": there is no such model", ": there is no such question"
 	checkTable(t, checks.ModelSupport, []row{
 		{"supported models and questions", ids([]string{"everywhere", "italy"}, []string{"shared", "ours"}), nil},
-		{"a region does not cover its language", where("IT", "it", "italy", "rome"),
-			[]runs.Fault{unsupported(1, "the model does not cover the language it")}},
-		{"another country", where("SM", "it-IT", "italy", "rome"),
-			[]runs.Fault{unsupported(1, "the model does not cover the country SM")}},
-		{"an empty list covers nothing", models("nowhere"),
-			[]runs.Fault{unsupported(0, "the model does not cover the country IT, and does not cover the language it")}},
-		{"inactive models", models("old", "off"),
-			[]runs.Fault{unsupported(0, "the model is deprecated"), unsupported(1, "the model is disabled")}},
+		{"a region does not cover its language", where("grounded", "IT", "it", "italy", "rome"),
+			[]string{"model_not_supported /model_ids/1: the model does not cover the language it"}},
+		{"another country", where("grounded", "SM", "it-IT", "italy", "rome"),
+			[]string{"model_not_supported /model_ids/1: the model does not cover the country SM"}},
+		{"an empty list covers nothing", models("nowhere"), []string{"model_not_supported /model_ids/0: " +
+			"the model does not cover the country IT, and does not cover the language it"}},
+		{"inactive models", models("old", "off"), []string{"model_not_supported /model_ids/0: the model is deprecated",
+			"model_not_supported /model_ids/1: the model is disabled"}},
 		{"another measurement type", models("plain"),
-			[]runs.Fault{unsupported(0, "the model does not cover the measurement type grounded")}},
-		{"everything that a model does not cover", func(p *checks.Proposal) {
-			p.MeasurementType, p.Country, p.Language, p.ModelIDs = "none", "DE", "de", []string{"italy"}
-		}, []runs.Fault{unsupported(0, "the model does not cover the measurement type none, "+
-			"and does not cover the country DE, and does not cover the language de")}},
-		{"unknown models", models("Everywhere", "everywhere", "", "none"), []runs.Fault{unknown(0), unknown(2), unknown(3)}},
-		{"unknown questions", questions("shared", "Shared", ""), []runs.Fault{noQuestion(1), noQuestion(2)}},
-		{"another account's questions", questions("theirs", "their archived", "ours"), []runs.Fault{noQuestion(0), noQuestion(1)}},
-		{"every fault, models first", ids([]string{"none", "old"}, []string{"none", "archived", "shared"}),
-			[]runs.Fault{unknown(0), unsupported(1, "the model is deprecated"), noQuestion(0), archived(1)}},
+			[]string{"model_not_supported /model_ids/0: the model does not cover the measurement type grounded"}},
+		{"everything that a model does not cover", where("none", "DE", "de", "italy"), []string{"model_not_supported /model_ids/0: " +
+			"the model does not cover the measurement type none, and does not cover the country DE, and does not cover the language de"}},
+		{"unknown models", models("Everywhere", "everywhere", ""),
+			[]string{"unknown_model /model_ids/0" + noModel, "unknown_model /model_ids/2" + noModel}},
+		{"unknown questions", ids([]string{"everywhere"}, []string{"shared", "Shared", ""}),
+			[]string{"unknown_question /question_ids/1" + noQuestion, "unknown_question /question_ids/2" + noQuestion}},
+		{"every fault, models first", ids([]string{"none", "old"}, []string{"none", "archived", "shared"}), []string{
+			"unknown_model /model_ids/0" + noModel, "model_not_supported /model_ids/1: the model is deprecated",
+			"unknown_question /question_ids/0" + noQuestion, "question_archived /question_ids/1: the question is archived"}},
 		{"grounded search is left to its check", models("offline", "pending"), nil},
 	})
 }
@@ -55,9 +46,7 @@ func TestModelSupport(t *testing.T) {
 // TestModelSupportError: when questions cannot be read, no fault is reported.
 func TestModelSupportError(t *testing.T) {
 	failure := errors.New("connection lost")
-	c := newCatalog()
-	c.err = failure
-	p := propose(func(p *checks.Proposal) { p.Catalog, p.ModelIDs = c, []string{"none"} })
+	p := propose(func(p *checks.Proposal) { p.Catalog = &fakeCatalog{err: failure} })
 	if faults, err := checks.ModelSupport.Run(t.Context(), p); !errors.Is(err, failure) || faults != nil {
 		t.Errorf("got %v, %v", faults, err)
 	}
