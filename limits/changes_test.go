@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,44 +135,6 @@ func TestLostCredential(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// TestConcurrentChanges: each request is counted by the limit that held while it was counted, and none fails, while an
-// operator makes one change after another.
-func TestConcurrentChanges(t *testing.T) {
-	const changes = 40
-	s := newSite(t)
-	limiter, key := s.process(t), s.key(t, 1_000_000)
-	var before, after atomic.Int64 // the newest change that has begun, and the newest that has ended
-	done := make(chan struct{})
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for {
-				ended := after.Load()
-				a, err := limiter.Admit(t.Context(), key.Hash)
-				if err != nil || !a.Admitted {
-					t.Errorf("%+v, %v", a, err)
-					return
-				}
-				if got := 1_000_000 - int64(a.Credential.RateLimit); got < ended || got > before.Load() || a.Window.Limit != a.Credential.RateLimit {
-					t.Errorf("after change %d of %d a request was counted by change %d", ended, before.Load(), got)
-				}
-				select {
-				case <-done:
-					return
-				default:
-				}
-			}
-		})
-	}
-	for i := range changes {
-		before.Store(int64(i + 1))
-		s.set(t, key, auth.Terms{RateLimit: new(1_000_000 - i - 1)})
-		after.Store(int64(i + 1))
-	}
-	close(done)
-	wg.Wait()
 }
 
 // TestFailedLookupIsNoUnknownKey: if the credentials have changed and cannot be read, a request gets the error. A valid

@@ -1,6 +1,7 @@
 package limits_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -164,6 +165,19 @@ func TestBatchOfOneKey(t *testing.T) {
 			t.Errorf("limit %d: the minute has used %d of at most %d, want %d of %d", step.limit, used, highest, step.used, step.highest)
 		}
 	}
+}
+
+// TestDisconnectIsCounted: a request counts although its caller gives up.
+func TestDisconnectIsCounted(t *testing.T) {
+	c := newClock(t)
+	limiter, key := c.process(t), c.key(t, 1000)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	admitted(t, limiter, key)
+	if _, err := limiter.Admit(gone, key.Hash); err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	equal(t, 997, admitted(t, limiter, key).Window.Remaining, "remaining after three requests") // counted in a later batch
 }
 
 // TestPurgeUsesTheEarlierClock: counts older than a day are deleted, by the earlier of both clocks, and none if these disagree.
