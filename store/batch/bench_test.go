@@ -14,13 +14,7 @@ import (
 // increment it once for all waiting requests.
 func BenchmarkBatcher(b *testing.B) {
 	pool := storetest.Hot(b)
-	ctx := b.Context()
-	if _, err := pool.Exec(ctx, `CREATE TABLE bench (id int PRIMARY KEY, n bigint NOT NULL)`); err != nil {
-		b.Fatal(err)
-	}
-	if _, err := pool.Exec(ctx, `INSERT INTO bench VALUES (1, 0)`); err != nil {
-		b.Fatal(err)
-	}
+	storetest.Exec(b, pool, `CREATE TABLE bench (id int PRIMARY KEY, n bigint NOT NULL)`, `INSERT INTO bench VALUES (1, 0)`)
 	count := func(ctx context.Context, in []int) ([]int64, error) {
 		var n int64
 		err := pool.QueryRow(ctx, `UPDATE bench SET n = n + $1 WHERE id = 1 RETURNING n`, len(in)).Scan(&n)
@@ -42,7 +36,7 @@ func BenchmarkBatcher(b *testing.B) {
 				b.SetParallelism(max(1, clients/2))
 				b.RunParallel(func(pb *testing.PB) {
 					for pb.Next() {
-						if _, err := do(ctx, 1); err != nil {
+						if _, err := do(b.Context(), 1); err != nil {
 							b.Error(err)
 							return
 						}

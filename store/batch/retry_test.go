@@ -78,6 +78,7 @@ func TestRetriesOfAKeyGoOn(t *testing.T) {
 		close(d.locked[7])
 		d.failed(t, errCulprit, 7, 107, 207) // 207 shares a retry with 107
 		equal(t, [][]int{{7}, {107, 207}}, d.retries, "retries")
+		equal(t, [][]int{{7}}, d.flushes, "the only flush") // 107 and 207 did not return to the queue
 		d.send(t.Context(), 307)
 		d.succeeded(t, 307)
 	})
