@@ -58,7 +58,7 @@ func newDatabase(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	pool := storetest.Hot(t)
 	storetest.Exec(t, pool, `INSERT INTO plans (code, features) VALUES ('plan', '{api_access}')`,
-		`INSERT INTO providers (code, name) VALUES ('p1', 'One'), ('p2', 'Two')`,
+		`INSERT INTO providers (code, name) VALUES ('p1', 'One')`,
 		`INSERT INTO provider_dependencies (provider_code, dependency, met, note)
 			SELECT code, d, true, 'test' FROM providers, unnest('{configuration,secret,contract,legal_approval}'::text[]) d`,
 		`INSERT INTO models (id, name, provider_code, provider_model, status, measurement_types, grounded_search)
@@ -89,10 +89,10 @@ func (s *site) handler(log *slog.Logger, requests *telemetry.LogWriter) *worker.
 	})
 }
 
-// newWorker returns a worker of providers, by default all.
-func (s *site) newWorker(providers ...string) (w auth.Worker, token string) {
+// newWorker returns a worker of all providers.
+func (s *site) newWorker() (w auth.Worker, token string) {
 	s.t.Helper()
-	w, token, err := s.admin.CreateWorker(s.t.Context(), "worker", providers)
+	w, token, err := s.admin.CreateWorker(s.t.Context(), "worker", nil)
 	must(s.t, err)
 	return w, token
 }
@@ -128,9 +128,8 @@ type reply struct {
 	status int
 	header http.Header
 	body   struct {
-		Code      string
-		RequestID string `json:"request_id"`
-		Jobs      []map[string]any
+		Code string
+		Jobs []map[string]any
 	}
 	raw string
 }
@@ -138,8 +137,7 @@ type reply struct {
 // post sends JSON with the site's token.
 func (s *site) post(route, body string) reply {
 	s.t.Helper()
-	header := []string{"Authorization", "Bearer " + s.token, "Content-Type", "application/json"}
-	return s.send("POST", worker.Base+"/"+route, body, header...)
+	return s.send("POST", worker.Base+"/"+route, body, "Authorization", "Bearer "+s.token, "Content-Type", "application/json")
 }
 
 func (s *site) send(method, path, body string, header ...string) reply {
