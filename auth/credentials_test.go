@@ -62,19 +62,22 @@ func TestKnownCredential(t *testing.T) {
 	}
 }
 
+// A change is an operation of an Admin on a credential.
+type change = func(context.Context, store.ID) (auth.Issued, error)
+
 // TestChangedStateHoldsAtOnce: a change of state holds at once and is listed. Repeated, it keeps the time of the first.
 func TestChangedStateHoldsAtOnce(t *testing.T) {
 	o := newOffice(t)
 	c := o.issue(auth.Terms{})
 	before := c
 	for i, step := range []struct {
-		change func(context.Context, store.ID) (auth.Issued, error)
-		state  string
+		do    change
+		state string
 	}{
 		{o.DisableKey, "disabled"}, {o.DisableKey, "disabled"}, {o.EnableKey, "active"}, {o.EnableKey, "active"},
 		{o.DisableKey, "disabled"}, {o.RevokeKey, "revoked"}, {o.RevokeKey, "revoked"},
 	} {
-		got := o.key(step.change(t.Context(), c.ID))
+		got := o.key(step.do(t.Context(), c.ID))
 		equal(t, fmt.Sprint("state after step ", i), step.state, got.State)
 		equal(t, "the key is valid if it is "+got.State, got.State == "active", o.valid(c.Key)[0] != nil)
 		if got.State == before.State {
@@ -152,7 +155,7 @@ func TestConcurrentChanges(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name          string
-		first, second func(context.Context, store.ID) (auth.Issued, error)
+		first, second change
 		want          string
 	}{
 		{"two rotations", rotate, rotate, "has been rotated already"},
@@ -162,8 +165,8 @@ func TestConcurrentChanges(t *testing.T) {
 		c := o.issue(auth.Terms{})
 		tx := o.begin(`SELECT FROM credentials WHERE id = $1 FOR UPDATE`, c.ID)
 		var results []<-chan error
-		for i, change := range []func(context.Context, store.ID) (auth.Issued, error){test.first, test.second} {
-			results = append(results, start(func() error { return ignore(change(t.Context(), c.ID)) }))
+		for i, do := range []change{test.first, test.second} {
+			results = append(results, start(func() error { return ignore(do(t.Context(), c.ID)) }))
 			storetest.Eventually(t, "the change waits", func() bool { return storetest.Waiting(t, o.Pool) == i+1 })
 		}
 		must(t, tx.Rollback(t.Context()))
@@ -237,7 +240,7 @@ func TestExpiringKeyIsReported(t *testing.T) {
 	next := rotate(first, nil, sooner)
 	for _, step := range []struct {
 		name string
-		do   func(context.Context, store.ID) (auth.Issued, error)
+		do   change
 		id   store.ID
 		want store.ID
 	}{
