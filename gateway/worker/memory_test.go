@@ -68,24 +68,30 @@ func TestMemoryForMedium(t *testing.T) {
 }
 
 // TestRefusedForItsSize: a request whose announced body does not fit, or is too large, is rejected before any of it is
-// received. One whose values need more memory than others leave is rejected before it is parsed.
+// received. One whose values need more memory than others leave is rejected before it is parsed, unless there are none.
 func TestRefusedForItsSize(t *testing.T) {
+	values := "[" + strings.Repeat("0,", 40_000) + "0]"
 	for _, test := range []struct {
-		name     string
-		body     string
-		free     int
-		want     error
-		received bool
+		name         string
+		body         string
+		free, others int
+		want         error
+		received     bool
 	}{
-		{"does not fit", strings.Repeat("x", 4<<20), forMedium + 2<<20, batch.ErrOverloaded, false},
-		{"is too large", strings.Repeat("x", maxBody+1), maxMemory, tooLarge(), false},
-		{"has many values", "[" + strings.Repeat("0,", 40_000) + "0]", forMedium, batch.ErrOverloaded, true},
+		{"does not fit", strings.Repeat("x", 4<<20), forMedium + 2<<20, 1, batch.ErrOverloaded, false},
+		{"is too large", strings.Repeat("x", maxBody+1), maxMemory, 1, tooLarge(), false},
+		{"has many values", values, forMedium, 1, batch.ErrOverloaded, true},
+		{"has many values and is alone", values, forMedium, 0, nil, true},
 	} {
-		h := &Handler{memory: budget{free: test.free, counted: 1}}
+		h := &Handler{memory: budget{free: test.free, counted: test.others}}
 		x := newExchange(test.body)
 		body := strings.NewReader(test.body)
 		x.request.Body = io.NopCloser(body)
-		if _, err := h.readJSON(x); fmt.Sprint(err) != test.want.Error() || (body.Len() == 0) != test.received {
+		left := len(test.body)
+		if test.received {
+			left = 0
+		}
+		if _, err := h.readJSON(x); fmt.Sprint(err) != fmt.Sprint(test.want) || body.Len() != left {
 			t.Errorf("%s: %v, %d of %d bytes are left, want %v", test.name, err, body.Len(), len(test.body), test.want)
 		}
 	}
