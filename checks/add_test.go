@@ -23,7 +23,7 @@ import (
 )
 
 // TestAddACheck follows the README's steps to add a check in a copy of the repository. The tests of the copy must pass,
-// and only the files that the README names may differ. Where somebody has followed the README already, nothing may differ.
+// and only the files that the README names may differ. In a repository that has this check already, nothing may differ.
 func TestAddACheck(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")

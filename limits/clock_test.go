@@ -180,7 +180,8 @@ func TestDisconnectIsCounted(t *testing.T) {
 	equal(t, 997, admitted(t, limiter, key).Window.Remaining, "remaining after three requests") // counted in a later batch
 }
 
-// TestPurgeUsesTheEarlierClock: counts older than a day are deleted, by the earlier of both clocks, and none if these disagree.
+// TestPurgeUsesTheEarlierClock: counts older than a day are deleted, by the earlier of both clocks, and none if these
+// disagree.
 func TestPurgeUsesTheEarlierClock(t *testing.T) {
 	c := newClock(t)
 	pool := open(t, c.url)

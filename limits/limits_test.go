@@ -121,8 +121,8 @@ func (o *outcomes) add(key int, a *limits.Admission) {
 	o.all[window] = append(o.all[window], remaining)
 }
 
-// wantExact fails the test unless each window admitted at most the limit, refused requests only beyond it, and told each
-// admitted request another number of those that remain. Requests may fall into two minutes.
+// wantExact fails the test unless each window admitted at most the limit, refused requests only beyond it, and told
+// each admitted request another number of those that remain. Requests may fall into two minutes.
 func (o *outcomes) wantExact(t *testing.T, limit int) {
 	t.Helper()
 	for window, got := range o.all {

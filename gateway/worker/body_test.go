@@ -100,8 +100,8 @@ func TestBoundsOfBodies(t *testing.T) {
 	}
 }
 
-// TestBodiesAtTheirLargest: a request may settle 500 jobs, and a body may have 1,000,000 JSON values. The golden files of
-// the worker interface refuse 501 jobs.
+// TestBodiesAtTheirLargest: a request may settle 500 jobs, and a body may have 1,000,000 JSON values. The golden files
+// of the worker interface refuse 501 jobs.
 func TestBodiesAtTheirLargest(t *testing.T) {
 	t.Parallel()
 	var settled []string

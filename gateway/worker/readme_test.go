@@ -15,8 +15,8 @@ import (
 	"aiv/store/strictjson"
 )
 
-// TestReadmeRequestsAreAccepted: the program accepts the requests of README.md, and a claimed job has the members of its
-// example.
+// TestReadmeRequestsAreAccepted: the program accepts the requests of README.md, and a claimed job has the members of
+// its example.
 func TestReadmeRequestsAreAccepted(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
