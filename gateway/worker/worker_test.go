@@ -74,7 +74,7 @@ func (s *site) claimWaiting() <-chan reply {
 	return r
 }
 
-// TestLeavingClient: the claim of a client that leaves ends at once, before a claim that began earlier, and gets no job.
+// TestLeavingClient: the claim of a client that leaves ends before a claim that began earlier, and gets no job.
 func TestLeavingClient(t *testing.T) {
 	s := newSite(t)
 	s.run()
