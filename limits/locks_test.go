@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"aiv/auth"
 	"aiv/limits"
@@ -131,11 +130,7 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 		SELECT account_id, id, date_bin('1 minute', clock_timestamp(), 'epoch') + make_interval(mins => m), 0, 0, 0
 		FROM credentials, generate_series(0, 2) m WHERE id <> $1`, first.id)
 	unlock := s.lockRows(t, first)
-	// The batch waits until the test has looked.
-	counts, err := store.OpenAnother(t.Context(), s.pool, 1, "lock_timeout", time.Minute)
-	must(t, err)
-	t.Cleanup(counts.Close)
-	l := newLimiter(t, limits.Config{Pool: s.pool, Counts: counts, MaxWaiting: 100})
+	l := s.process(t)
 	done := make(chan error, 1)
 	go func() { done <- ignore(l.AdmitTogether(t.Context(), hashes)) }()
 	storetest.UntilWaiting(t, s.pool, "transactionid")
