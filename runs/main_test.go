@@ -279,12 +279,4 @@ func notOnCitus(t *testing.T, why string) {
 	}
 }
 
-// begin executes a statement in a transaction that the test ends.
-func begin(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) pgx.Tx {
-	t.Helper()
-	tx, err := pool.Begin(t.Context())
-	must(t, err)
-	t.Cleanup(func() { tx.Rollback(context.Background()) })
-	must(t, ignore(tx.Exec(t.Context(), sql, args...)))
-	return tx
-}
+var begin = storetest.Begin

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -67,7 +68,11 @@ func TestRequestLog(t *testing.T) {
 		r.Header.Set("Traceparent", "00-"+trace+"-"+parent+"-01")
 		response := httptest.NewRecorder()
 		func() {
-			defer func() { recover() }() // http.ErrAbortHandler, which ends the connection of the client that has left
+			defer func() {
+				if p := recover(); p != nil && p != http.ErrAbortHandler { // which ends the connection of the client that has left
+					panic(p)
+				}
+			}()
 			h.ServeHTTP(response, r)
 		}()
 		text := ""

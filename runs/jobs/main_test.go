@@ -352,14 +352,9 @@ func statesOf(replies []Reply) string {
 	return strings.Join(states, " ")
 }
 
-// begin executes a statement in a transaction that the test ends.
 func (s *site) begin(sql string, args ...any) pgx.Tx {
 	s.t.Helper()
-	tx, err := s.pool.Begin(s.t.Context())
-	must(s.t, err)
-	s.t.Cleanup(func() { tx.Rollback(context.Background()) })
-	must(s.t, ignore(tx.Exec(s.t.Context(), sql, args...)))
-	return tx
+	return storetest.Begin(s.t, s.pool, sql, args...)
 }
 
 var must = storetest.Must
