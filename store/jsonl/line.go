@@ -31,8 +31,8 @@ var limits = strictjson.Limits{Depth: 16, Values: maxLine}
 
 // Read calls each for every line that is not blank, and returns an error that lists the invalid lines by number. A line
 // is invalid if it is not one object of strict JSON, has a member that each did not read, or if each recorded an error.
-// After 20 invalid lines Read stops, and the error reports that. progress, which may be nil, is called with the number
-// of lines read so far.
+// After 20 invalid lines Read stops, and the error reports that. If r fails, its error is returned alone. progress,
+// which may be nil, is called with the number of lines read so far.
 func Read(r io.Reader, progress func(lines int), each func(*Line)) error {
 	scanner := bufio.NewScanner(r)
 	scanner.Buffer(make([]byte, 64<<10), maxLine)
@@ -63,7 +63,7 @@ func Read(r io.Reader, progress func(lines int), each func(*Line)) error {
 	if err := scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
 		errs = append(errs, fmt.Errorf("line %d: longer than %d bytes", number+1, maxLine))
 	} else if err != nil {
-		errs = append(errs, err)
+		return err // the last line may be a part of one
 	}
 	return errors.Join(errs...)
 }

@@ -134,7 +134,7 @@ func TestRead(t *testing.T) {
 	if lines != 20 || strings.Count(err, "\n") != 20 || !strings.HasSuffix(err, rest) {
 		t.Errorf("of 1000 faulty lines %d were read: %s", lines, err)
 	}
-	_, err = readKeys(io.MultiReader(strings.NewReader(`{"k":"a"}`+"\n"), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	_, err = readKeys(io.MultiReader(strings.NewReader(`{"k":"a"}`+"\n"+`{"k`), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	if want := io.ErrUnexpectedEOF.Error(); err != want {
 		t.Errorf("a file that can't be read on: got %s, want %s", err, want)
 	}
