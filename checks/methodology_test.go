@@ -29,7 +29,8 @@ func TestMethodologyIsChecked(t *testing.T) {
 		{"a measurement type without a methodology", func(p *checks.Proposal) { p.Methodology = nil },
 			[]string{"unsupported_measurement_type /measurement_type: no active methodology covers this measurement type"}},
 		{"the bounds of another methodology", func(p *checks.Proposal) {
-			p.Methodology, p.Repetitions = &catalog.Methodology{Version: "AIVM-2.0", MaxRepetitions: 1, MaxJobs: 100}, 2
-		}, []string{"repetitions_out_of_bounds /repetitions: must be an integer from 1 to 1 (AIVM-2.0)"}},
+			p.Methodology, p.Repetitions = &catalog.Methodology{Version: "AIVM-2.0", MaxRepetitions: 1, MaxJobs: 1}, 2
+		}, []string{"repetitions_out_of_bounds /repetitions: must be an integer from 1 to 1 (AIVM-2.0)",
+			"too_many_jobs: The run would have more than 1 jobs (models × questions × repetitions), the maximum of AIVM-2.0."}},
 	})
 }

@@ -130,6 +130,12 @@ func Values() map[string]any {
 	return all
 }
 
+// KnowsEvent reports whether the gateway knows which scope an event's data requires.
+func KnowsEvent(eventType string) bool {
+	_, known := readScope(eventType)
+	return known
+}
+
 // Anys returns texts as JSON decodes them.
 func Anys[T ~string](values []T) (all []any) {
 	for _, v := range values {

@@ -40,7 +40,7 @@ func (f *fixture) as(t *testing.T, service schema.Service) *pgxpool.Pool {
 }
 
 // TestLeastPrivilege: the roles of aiv serve and aiv dispatch can do nothing that these services do not do. Package
-// schema tests that they keep no rights of before.
+// schema tests that a grant revokes all earlier rights.
 func TestLeastPrivilege(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

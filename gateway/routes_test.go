@@ -15,7 +15,18 @@ import (
 
 	"aiv/gateway"
 	"aiv/gateway/problem"
+	"aiv/insights/events"
 )
+
+// TestEveryEventTypeHasAScope: events of a type that the gateway does not know would be hidden, and a subscription to
+// all types be refused.
+func TestEveryEventTypeHasAScope(t *testing.T) {
+	for _, name := range events.Types() {
+		if !gateway.KnowsEvent(name) {
+			t.Errorf("eventTypes lacks %s; add the capability of the package that causes it", name)
+		}
+	}
+}
 
 // TestReadmeRoutes checks that the program has each route in the table of README.md, with these scopes. openapi.json,
 // not the README, lists all routes.

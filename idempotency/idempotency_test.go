@@ -48,7 +48,7 @@ var (
 
 const response = "{\"k\":\t\"\x00\xff\"}\n"
 
-// remember records keys of account a that are so old.
+// remember inserts records of account a with these keys and this age, all of one new run, which it returns.
 func remember(t *testing.T, pool *pgxpool.Pool, age string, keys ...string) (run store.ID) {
 	t.Helper()
 	run = store.NewID()

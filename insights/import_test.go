@@ -20,7 +20,7 @@ func TestInvalidLines(t *testing.T) {
 	s := newSite(t)
 	c, other := s.customer(), s.customer()
 	theirs, unknown, erased := store.NewID(), store.NewID(), store.NewID()
-	s.load(other.alert(idOf("alert", theirs)))
+	s.load(other.recommendation(idOf("rec", theirs)), other.alert(idOf("alert", theirs)))
 	before := s.state()
 	s.exec(`INSERT INTO accounts (id, name, plan_code, erased_at) VALUES ($1, 'erased', 'p', now())`, erased)
 	const form = "must match ^[a-z][a-z0-9_]{0,63}$"
@@ -35,6 +35,7 @@ func TestInvalidLines(t *testing.T) {
 		{c.recommendation(idOf("alert", theirs)), "id must be a recommendation's id"},
 		{c.alert(idOf("rec", theirs)), "id must be an alert's id"},
 		{c.alert(idOf("alert", theirs)), "id belongs to another account"},
+		{c.recommendation(idOf("rec", theirs)), "id belongs to another account"},
 		{c.alert(ref("account_id", "run", c.account)), "account_id must be an account's id"},
 		{c.alert(ref("account_id", "acct", unknown)), "unknown account"},
 		{c.recommendation(ref("account_id", "acct", erased)), "the account is erased"},

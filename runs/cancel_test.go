@@ -48,6 +48,7 @@ func TestCancelEndsARun(t *testing.T) {
 		must(t, err)
 	}
 	equal(t, canceled[0], canceled[1], "the run that is canceled again")
+	equal(t, "canceled, ended: true", fmt.Sprintf("%s, ended: %t", canceled[0].Status, canceled[0].FinishedAt != nil), "the run")
 	equal(t, []string{"canceled 0 1 1 4"}, finished, "runs reported as finished, with running, completed, failed and canceled jobs")
 	s.verify(t)
 }

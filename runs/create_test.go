@@ -156,11 +156,11 @@ func TestConcurrentDuplicates(t *testing.T) {
 	s.wantRuns(t, 4)
 }
 
-// TestCallerGivesUp: a run whose caller gives up while it is written is replayed when the caller retries. One whose
-// caller gave up before its batch started is not written.
+// TestCallerGivesUp: a run whose caller gives up after its batch has started is written, and replayed when the caller
+// retries. One whose caller gave up before its batch started is not written.
 func TestCallerGivesUp(t *testing.T) {
 	s := newSite(t)
-	r, batch := s.heldUp(t, "")
+	r, batch := s.heldUp(t, "", false)
 	ctx, cancel := context.WithCancel(t.Context())
 	first := goCreate(ctx, r, s.request("first", 1, 1, 1))
 	<-batch.held
@@ -193,4 +193,12 @@ func TestBatchIsOneTransaction(t *testing.T) {
 		o.created(t, "request ", i)
 	}
 	equal(t, 2, s.count(t, `SELECT count(DISTINCT created_at) FROM measurement_runs`), "transactions, the first of one run")
+}
+
+// TestLargestRun writes a run with as many jobs as a methodology allows.
+func TestLargestRun(t *testing.T) {
+	t.Parallel()
+	s := newSiteAt(t, storetest.URL(t))
+	create(t, s.process(t, ""), s.request("largest", 10, 500, 20))
+	equal(t, 100_000, s.count(t, `SELECT count(*) FROM measurement_jobs`), "jobs are written")
 }

@@ -17,14 +17,33 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A holdUp is a tracer that holds up the first batch of statements of a pool, before it reaches the database.
+// A holdUp is a tracer that holds up a pool once: at its first batch of statements, before that reaches the database, or
+// at its first COPY, after the rows were written.
 type holdUp struct {
 	storetest.Statements
+	copies         bool
 	once           atomic.Bool
 	held, released chan struct{}
 }
 
 func (h *holdUp) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	if !h.copies {
+		h.hold(ctx)
+	}
+	return ctx
+}
+
+func (h *holdUp) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
+	return ctx
+}
+
+func (h *holdUp) TraceCopyFromEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromEndData) {
+	if h.copies {
+		h.hold(ctx)
+	}
+}
+
+func (h *holdUp) hold(ctx context.Context) {
 	if h.once.CompareAndSwap(false, true) {
 		close(h.held)
 		select {
@@ -32,13 +51,13 @@ func (h *holdUp) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBa
 		case <-ctx.Done():
 		}
 	}
-	return ctx
 }
 
-// heldUp returns a process whose first batch is held up: held is closed when it is, and closing released lets it go on.
-func (s *site) heldUp(t *testing.T, settings string) (*runs.Runs, *holdUp) {
+// heldUp returns a process whose first batch, or first COPY, is held up: held is closed when it is, and closing released
+// lets it go on.
+func (s *site) heldUp(t *testing.T, settings string, copies bool) (*runs.Runs, *holdUp) {
 	t.Helper()
-	first := &holdUp{held: make(chan struct{}), released: make(chan struct{})}
+	first := &holdUp{copies: copies, held: make(chan struct{}), released: make(chan struct{})}
 	return newRuns(runs.Config{Pool: storetest.WithTracer(t, s.open(t, settings), first)}), first
 }
 
@@ -46,7 +65,7 @@ func (s *site) heldUp(t *testing.T, settings string) (*runs.Runs, *holdUp) {
 // therefore share the next batch.
 func (s *site) inOneBatch(t *testing.T, settings string, requests []*runs.CreateRequest) (*runs.Runs, []*outcome) {
 	t.Helper()
-	r, first := s.heldUp(t, settings)
+	r, first := s.heldUp(t, settings, false)
 	var outcomes []*outcome
 	var coming sync.WaitGroup
 	for i, q := range requests {
@@ -98,6 +117,7 @@ func TestConnectionsKeepDying(t *testing.T) {
 	create(t, processes[0], s.request("first", 1, 1, 1))
 	// They wait for the month until some have died.
 	month := begin(t, s.pool, `SELECT FROM account_months WHERE account_id = $1 FOR UPDATE`, s.credential.AccountID)
+	release := sync.OnceFunc(func() { must(t, month.Rollback(t.Context())) })
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -124,7 +144,7 @@ func TestConnectionsKeepDying(t *testing.T) {
 		killed += s.count(t, `SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 			WHERE application_name = 'victim' AND state = 'active' LIMIT 1 OFFSET 0) k`)
 		if killed >= 3 {
-			month.Rollback(t.Context())
+			release()
 		}
 		return killed >= 12
 	})

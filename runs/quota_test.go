@@ -201,13 +201,13 @@ func TestLockedMonth(t *testing.T) {
 func TestLargeRunsWithQuota(t *testing.T) {
 	s := newSite(t)
 	s.meter(new(int64(10_000)), nil)
-	r, first := s.heldUp(t, "")
+	r, copied := s.heldUp(t, "&lock_timeout=60s", true)
 	large := goCreate(t.Context(), r, s.request("large", 1, 1, 5001))
-	<-first.held
+	<-copied.held // all of the run is written, in a transaction that has not ended
 	c := *s.customer(t)
 	c.JobsPerMonth = new(int64(10))
 	create(t, r, requestOf(&c, "small", 1, 1, 1))
-	close(first.released)
+	close(copied.released)
 	large.created(t)
 	s.wantRuns(t, 2)
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // TestBrandsAreImportedAndListed: the list has the members of the lines that were imported, with the same texts, and
-// what the service sets. To import the same again changes nothing.
+// what the service sets. Importing the same lines again changes nothing.
 func TestBrandsAreImportedAndListed(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)

@@ -28,7 +28,7 @@ INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'A', 'plan');
 INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes)
   VALUES (gen_random_uuid(), $1, 'key', 'aiv_live_00000000', sha256(uuid_send($1)), '{}')`
 
-// finalRun is a run of the account $1 with one job that has failed. It was created some days ago.
+// finalRun is a run of the account $1 with four jobs, of which one has failed. It was created some days ago.
 const finalRun = `
 INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids,
     question_ids, repetitions, locale, country, language, total_jobs, jobs_completed, jobs_failed, created_at, started_at, finished_at)
@@ -55,7 +55,7 @@ INSERT INTO measurement_run_models (account_id, model_id, created_at, run_id)
 INSERT INTO measurement_jobs (account_id, run_id, ordinal)
   SELECT account_id, id, generate_series(1, total_jobs) FROM measurement_runs WHERE account_id = $1;
 INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)
-  SELECT account_id, id, n, 1, true, now(), now(), CASE WHEN n < 4 THEN '{"text":"Kovalt.","citations":[{"url":"https://a.example/"}]}' END,
+  SELECT account_id, id, n, 1, true, created_at, created_at, CASE WHEN n < 4 THEN '{"text":"Kovalt.","citations":[{"url":"https://a.example/"}]}' END,
     CASE WHEN n = 4 THEN 'e' END, CASE WHEN n = 4 THEN '' END
   FROM measurement_runs, generate_series(1, jobs_completed + jobs_failed) n WHERE account_id = $1;
 INSERT INTO usage_records (account_id, run_id, credential_id, jobs, measurement_type, methodology_version, created_at)
@@ -103,7 +103,7 @@ INSERT INTO webhook_queues (account_id, wake_at)
 // insert inserts rows of an account, and counts the three answers of its final run.
 func insert(t *testing.T, pool *pgxpool.Pool, account store.ID, rows ...string) {
 	t.Helper()
-	for _, sql := range strings.Split(strings.Join(rows, ";\n"), ";\n") { // with arguments, and on a cluster, one at a time
+	for _, sql := range strings.Split(strings.Join(rows, ";\n"), ";\n") { // a statement with arguments is sent by itself
 		_, err := pool.Exec(t.Context(), sql, account)
 		must(t, err)
 	}

@@ -208,6 +208,11 @@ func TestVerifyCommand(t *testing.T) {
 	url := pool.Config().ConnString()
 	prints{"verify -json", 0, `"violations":\[\]`}.expect(t, url)
 	storetest.Exec(t, pool, `UPDATE api_rate_limit_buckets SET used = 61`, `DELETE FROM usage_records`)
-	prints{"verify", 1, `\n  credential cred_\w{26} of account acct_\w{26}, window (?s:.*)` +
-		`\n  run run_\w{26} of account acct_\w{26}\n`}.expect(t, url)
+	var account, credential, run store.ID
+	must(t, pool.QueryRow(t.Context(), `SELECT c.account_id, c.id, r.id FROM credentials c JOIN measurement_runs r USING (account_id)`).
+		Scan(&account, &credential, &run))
+	of := " of account " + account.Text("acct")
+	for _, want := range []string{"credential " + credential.Text("cred") + of + ", window ", "run " + run.Text("run") + of + "\n"} {
+		prints{"verify", 1, "\n  " + want}.expect(t, url)
+	}
 }

@@ -68,7 +68,8 @@ func TestMemoryForMedium(t *testing.T) {
 }
 
 // TestRefusedForItsSize: a request whose announced body does not fit, or is too large, is rejected before any of it is
-// received. One whose values need more memory than others leave is rejected before it is parsed, unless there are none.
+// received. One whose values need more memory than others leave is rejected before it is parsed, unless it is the only
+// request.
 func TestRefusedForItsSize(t *testing.T) {
 	values := "[" + strings.Repeat("0,", 40_000) + "0]"
 	for _, test := range []struct {

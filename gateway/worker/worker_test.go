@@ -51,9 +51,10 @@ func TestRefusedBeforeTheBodyIsRead(t *testing.T) {
 		{"POST", "/claim", old, 401, "invalid_api_key"},
 		{"POST", "/heartbeat", old, 401, "invalid_api_key"},
 		{"POST", "/settle?x=1", old, 401, "invalid_api_key"},
+		{"POST", "/claim", "Bearer aiv_work_x", 401, "invalid_api_key"},
 		{"GET", "/nowhere", "", 401, "missing_credentials"},
 		{"GET", "/nowhere", "Bearer " + token, 404, "route_not_found"},
-		{"POST", "/claim", "Bearer " + token, 415, "unsupported_media_type"},
+		{"POST", "/claim", "bearer  " + token, 415, "unsupported_media_type"},
 	} {
 		began := time.Now()
 		r := s.send(test.method, worker.Base+test.path, "{", "Authorization", test.authorization)

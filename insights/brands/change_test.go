@@ -136,12 +136,25 @@ func TestMatchCase(t *testing.T) {
 	check("exclude/0", brands.Change{Exclude: []string{"Y"}})
 }
 
-// TestNumberOfBrandsIsBounded: an account has at most 1,000 brands, whatever their status.
+// TestNumberOfBrandsIsBounded: an account has at most 100 active brands and 1,000 in all.
 func TestNumberOfBrandsIsBounded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.fill(t, 50, brands.Active)
-	f.fill(t, 949, brands.Archived)
+	archived := f.create(t, named("Kovalt"))
+	f.update(t, archived.ID, archive)
+	f.fill(t, 99, brands.Active)
+	f.create(t, named("Ostrel"))
+	if _, err := f.tryCreate(t, named("Halden")); !errors.Is(err, brands.ErrTooManyActive) {
+		t.Errorf("the 101st active brand: got %v", err)
+	}
+	if _, err := f.tryCreate(t, named("Ostrel")); !isConflict(err, "name") {
+		t.Errorf("a repeated create: got %v, want a conflict", err)
+	}
+	if err := f.tryUpdate(t, archived.ID, reactivate); !errors.Is(err, brands.ErrTooManyActive) {
+		t.Errorf("the 101st active brand, reactivated: got %v", err)
+	}
+	f.exec(t, `UPDATE brands SET status = 'archived' WHERE account_id = $1 AND number <= 50`, f.account)
+	f.fill(t, 898, brands.Archived)
 	if b := f.create(t, named("Halden")); b.Number != 1000 {
 		t.Errorf("the last brand has the number %d", b.Number)
 	}

@@ -24,13 +24,22 @@ func BenchmarkWork(b *testing.B) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for got := s.claim(100); len(got) > 0; got = s.claim(100) {
+			for {
+				got, err := s.d.Claim(b.Context(), request(ClaimRequest{Limit: 100}))
+				if err != nil {
+					b.Error(err)
+				}
+				if len(got) == 0 {
+					return
+				}
 				settlements := make([]Settlement, len(got))
 				for i, j := range got {
 					settlements[i] = settlement(j, Completed)
 					settlements[i].Answer.Text = text
 				}
-				s.report(Reporter{}, settlements...)
+				if _, err := s.d.Settle(b.Context(), Reporter{}, settlements); err != nil {
+					b.Error(err)
+				}
 			}
 		})
 	}

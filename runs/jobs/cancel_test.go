@@ -20,7 +20,7 @@ func TestCanceledWhileClaimed(t *testing.T) {
 		waits     bool // the claim, for the cancellation
 	}{
 		{"jobs that were given back", 3, true, true},
-		{"fresh jobs", 3, false, true},
+		{"fresh jobs", 2, false, true},
 		{"jobs of a run that has not started", 0, false, true},
 		{"jobs of a run that is found canceled", 0, false, false},
 	} {
@@ -36,7 +36,7 @@ func TestCanceledWhileClaimed(t *testing.T) {
 			cancel := s.begin(`SELECT cancel_run($1, $2)`, account, run)
 			s.sweep() // queues the jobs
 			turn := s.begin(`SELECT FROM job_turns WHERE NOT $1 FOR UPDATE`, test.waits)
-			claim := func() { // all jobs of a model, and a part of the other's
+			claim := func() { // all that is left of a model's jobs, and more
 				equal(t, 0, len(s.claim(4)), "jobs of a canceled run are handed out")
 			}
 			s.whileWaiting(claim, func() {

@@ -25,8 +25,8 @@ func (s *site) served(names map[store.ID]string, limit int, providers ...string)
 }
 
 // TestSmallAccountIsServedSoon: while an account is alone, a claim writes only its turn at the provider that serves it.
-// 6 jobs of an account that arrives later come within two claims of 10 while 100,000 of the first one wait, and turns
-// go on across claims of 1.
+// 6 jobs of an account that arrives later come within two claims of 10 while 100,000 jobs of the large account wait, and
+// turns go on across claims of 1.
 func TestSmallAccountIsServedSoon(t *testing.T) {
 	s := newSite(t)
 	large := s.account()

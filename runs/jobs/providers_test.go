@@ -1,8 +1,8 @@
 package jobs
 
 import (
+	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -192,12 +192,22 @@ func TestClaimAfterUnavailable(t *testing.T) {
 	s.order(2)
 	held := s.claim(1)
 	stop := newStopper(t, s.pool, readClockAndRevoked)
-	var paused sync.WaitGroup
-	paused.Go(func() { s.on(s.dispatcher(Config{Pool: stop.pool})).settle(Unavailable, held...) })
-	<-stop.stopped // before it pauses
+	paused := make(chan error, 1)
+	go func() {
+		replies, err := s.dispatcher(Config{Pool: stop.pool}).Settle(t.Context(), Reporter{}, []Settlement{settlement(held[0], Unavailable)})
+		if states := statesOf(replies); err == nil && states != "settled" {
+			err = errors.New(states)
+		}
+		paused <- err
+	}()
+	select {
+	case <-stop.stopped: // before it pauses
+	case err := <-paused:
+		t.Fatalf("the settlement was not stopped: %v", err)
+	}
 	claimed := s.goClaim(t.Context(), ClaimRequest{})
 	storetest.UntilWaiting(t, s.pool, "advisory")
 	stop.release()
-	paused.Wait()
+	must(t, <-paused)
 	equal(t, 0, len(s.jobsOf(claimed)), "jobs were handed out after the pause")
 }

@@ -353,8 +353,9 @@ func TestEvaluationWaitsForRecount(t *testing.T) {
 	equal(t, nil, m.occurrences(t, m.schedule.ID)[0].EvaluatedAt, "evaluation of a run whose answers are to be recounted")
 }
 
-// imports imports lines over derived rows, as an operator does.
+// imports replaces derived rows by these lines, as an operator's import does.
 func (m *monitored) imports(t *testing.T, lines ...string) error {
+	t.Helper()
 	admin := &insights.Admin{Pool: m.pool, Actor: "ann", Events: gateway.EventData{}, Record: webhooks.Record}
 	_, err := admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "\n")+"\n"), nil)
 	return err
@@ -389,7 +390,7 @@ func TestImportedAlertsAreRespected(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "another alert of its schedule is open") {
 		t.Errorf("a second open alert: %v", err)
 	}
-	second := m.alerts(t)[1] // the time of the first is long past
+	second := m.alerts(t)[1] // the first one has an earlier detected_at
 	must(t, m.imports(t, line(first, "open", "null"), line(second, "resolved", ended)))
 	m.verify(t)
 }

@@ -99,7 +99,7 @@ func TestDropLate(t *testing.T) {
 			k.send(t.Context(), 3)
 			k.flushes(t, 1)
 			k.flushes(t, flushed...)
-			k.succeeded(t, flushed...)
+			k.succeeded(t, append(flushed, 1)...)
 			cancel()
 			if drop {
 				k.failed(t, context.Canceled, 2)

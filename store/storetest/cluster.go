@@ -232,8 +232,8 @@ func (c *Cluster) Kill() {
 	c.running = nil
 }
 
-// remove removes the files of a cluster that does not run, and its System V shared memory: PostgreSQL does not get to remove
-// that when it is killed, and the kernel keeps it until the machine restarts. Linux allows 4,096 such segments.
+// remove removes the files of a cluster that does not run, and its System V shared memory: PostgreSQL does not get to
+// remove that when it is killed, and the kernel keeps it until the machine restarts. Linux allows 4,096 such segments.
 func (c *Cluster) remove() {
 	pid, _ := os.ReadFile(filepath.Join(c.Data(), "postmaster.pid")) // missing: the server removed both
 	if lines := strings.Split(string(pid), "\n"); len(lines) > 6 {

@@ -10,8 +10,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestKilledClusterLeavesNoSharedMemory: otherwise some thousand test runs use up what the kernel allows, and no PostgreSQL
-// starts on the machine.
+// TestKilledClusterLeavesNoSharedMemory: otherwise some hundred runs of the tests use up what the kernel allows, and no
+// PostgreSQL starts on the machine.
 func TestKilledClusterLeavesNoSharedMemory(t *testing.T) {
 	var segment string
 	t.Run("killed", func(t *testing.T) {

@@ -3,6 +3,8 @@ package e2e
 import (
 	"encoding/pem"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -86,48 +88,61 @@ func TestEngineAnswers(t *testing.T) {
 }
 
 // TestEngineTry: -try sends a request and settles nothing; its outcome decides the exit status. A key in the
-// environment is used, and so are a private CA and proxies, these not for loopback hosts.
+// environment is used, and proxies apply to hosts that are not loopback ones.
 func TestEngineTry(t *testing.T) {
 	t.Parallel()
 	fake := enginestest.New(t, "openai")
-	secure := httptest.NewTLSServer(fake)
-	t.Cleanup(secure.Close)
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600))
+	tls := httptest.NewTLSServer(fake)
+	t.Cleanup(tls.Close)
 	tunnels := make(chan string, 10)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tunnels <- r.Method + " " + r.RequestURI + " " + r.Header.Get("Authorization")
-		w.WriteHeader(http.StatusBadGateway)
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		api, err := net.Dial("tcp", tls.Listener.Addr().String())
+		if err != nil {
+			return
+		}
+		io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+		go func() { io.Copy(api, c); api.Close() }()
+		io.Copy(c, api)
+		c.Close()
 	}))
 	t.Cleanup(proxy.Close)
-	const noCredit = `{"error":{"message":"x","type":"insufficient_quota","code":"insufficient_quota"}}`
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}), 0o600))
 	for _, test := range []struct {
-		name, url string
-		answer    http.HandlerFunc
-		code      int
-		want      string // in what it prints
-		tunnel    string // that the proxy was asked for
+		name, url, env string
+		answer         http.HandlerFunc
+		code           int
+		want           string // in what it prints
+		tunnel         string // that the proxy was asked for
 	}{
-		{"a key in the environment", fake.URL, nil, 0, `{"outcome":"completed","answer":{"text":"Kovalt."`, ""},
-		{"a private CA", secure.URL, nil, 0, `{"outcome":"completed"`, ""},
-		{"no credit", fake.URL, enginestest.Answer(429, noCredit), 1, `{"outcome":"unavailable","reason":"contract",` +
-			`"message":"The account is out of credit or quota (429 insufficient_quota insufficient_quota)."}` + "\n", ""},
-		{"a proxy that fails, tried twice", "https://example.com/v1", nil, 1, `"provider_unreachable"`,
+		{"a key in the environment", fake.URL, "", nil, 0, `{"outcome":"completed","answer":{"text":"Kovalt."`, ""},
+		{"no proxy for loopback hosts", fake.URL, "HTTP_PROXY=http://127.0.0.1:1",
+			enginestest.Answer(429, `{"error":{"message":"x","type":"insufficient_quota","code":"insufficient_quota"}}`), 1,
+			`{"outcome":"unavailable","reason":"contract","message":"The account is out of credit or quota ` +
+				`(429 insufficient_quota insufficient_quota)."}` + "\n", ""},
+		// The certificate is that of httptest for example.com.
+		{"a proxy", "https://example.com/v1", "SSL_CERT_FILE=" + ca, nil, 0, `{"outcome":"completed"`, "CONNECT example.com:443 "},
+		{"an unknown CA, tried twice", "https://example.com/v1", "", nil, 1, `"provider_unreachable"`,
 			"CONNECT example.com:443 CONNECT example.com:443 "},
 	} {
 		if test.answer != nil {
 			fake.Then(test.answer)
 		}
 		cmd := exec.Command(binary, "work", "-engine", "openai", "-try", "-model", "gpt-6-sol", "-engine-url", test.url)
-		cmd.Env = []string{"OPENAI_API_KEY=" + enginestest.Key, "PATH=" + os.Getenv("PATH"), "SSL_CERT_FILE=" + ca,
-			"HTTP_PROXY=" + proxy.URL, "HTTPS_PROXY=" + proxy.URL}
-		var printed logBuffer
-		cmd.Stdout, cmd.Stderr = &printed, &printed
+		cmd.Env = []string{"OPENAI_API_KEY=" + enginestest.Key, "PATH=" + os.Getenv("PATH"), "HTTPS_PROXY=" + proxy.URL, test.env}
+		var stdout, stderr logBuffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		runCommand(cmd)
-		if code := cmd.ProcessState.ExitCode(); code != test.code || !strings.Contains(printed.String(), test.want) {
-			t.Errorf("%s: exit %d, %s, want %s", test.name, code, &printed, test.want)
+		out, errs := stdout.String(), stderr.String()
+		if code := cmd.ProcessState.ExitCode(); code != test.code || !strings.Contains(out, test.want) {
+			t.Errorf("%s: exit %d, %s%s, want %s", test.name, code, out, errs, test.want)
 		}
-		if strings.Contains(printed.String(), enginestest.Key) {
+		if strings.Contains(out+errs, enginestest.Key) {
 			t.Errorf("%s: the key is printed", test.name)
 		}
 		got := ""

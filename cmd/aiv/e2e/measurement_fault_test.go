@@ -19,8 +19,8 @@ import (
 
 // TestFaultMeasurement kills the dispatcher and PostgreSQL while jobs are worked and brands change. When run.completed
 // of a run is received, the metrics of the run have its answers, of which none is missing and none is counted twice,
-// and what is counted of each is the result of matching the stored answer again. package visibility shows that metrics
-// are what is counted.
+// and what is counted of each is the result of matching the stored answer again. The tests of package visibility
+// show that metrics are what is counted.
 func TestFaultMeasurement(t *testing.T) {
 	t.Parallel()
 	runs, kills, crashes, every := byForm(10, 500), byForm(2, 50), byForm(1, 10), byForm(3, 10)

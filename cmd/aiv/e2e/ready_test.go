@@ -11,7 +11,7 @@ import (
 
 // TestRightsOfTheRole: a service does not start as the role of the other one. aiv serve and aiv dispatch work as the
 // roles that aiv migrate has made for them, and aiv serve is not ready when its role loses a right. The golden files
-// send each request to services with such roles, and a test beside them shows what these roles cannot do.
+// send each request to services with such roles, and TestLeastPrivilege of gateway shows what these roles cannot do.
 func TestRightsOfTheRole(t *testing.T) {
 	t.Parallel()
 	url, pool, _, key := databaseOfCustomer(t)

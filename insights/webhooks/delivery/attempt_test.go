@@ -128,6 +128,18 @@ func closedPort(t *testing.T) string {
 	return "http://127.0.0.1:" + strconv.Itoa(address.(*syscall.SockaddrInet4).Port)
 }
 
+// TestSilentNameServer: a name that cannot be resolved in time is a timeout.
+func TestSilentNameServer(t *testing.T) {
+	t.Parallel()
+	silent := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go io.Copy(io.Discard, server)
+		return client, nil
+	}}
+	s := newSender(&restrictedDialer{resolver: silent, timeout: 10 * time.Millisecond}, 1)
+	equal(t, webhooks.ErrorTimeout, s.send(t.Context(), "http://name.test/", http.Header{}, nil).err)
+}
+
 // TestTLSErrorAfterHandshake: with TLS 1.3, a client learns after the handshake that the server requires a certificate.
 func TestTLSErrorAfterHandshake(t *testing.T) {
 	t.Parallel()

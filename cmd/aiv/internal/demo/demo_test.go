@@ -25,7 +25,7 @@ import (
 func TestFill(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)
-	storetest.Exec(t, pool, `UPDATE schema_migrations SET applied_at = now()`) // as of a new demonstration
+	storetest.Exec(t, pool, `UPDATE schema_migrations SET applied_at = now()`) // as in a new database, whose history is older
 	start := func() (key string) {
 		t.Helper()
 		secrets, err := Fill(t.Context(), pool)
