@@ -85,7 +85,8 @@ SELECT account_id, model, created_at, id FROM run CROSS JOIN LATERAL unnest(mode
 	all := list(runs.Filter{}, 4000)
 	ids := idsOf(all[:100])
 	for _, f := range []runs.Filter{
-		{Statuses: runs.Statuses}, {Country: "FR"}, {Statuses: []string{"failed"}}, {MeasurementType: "plain"}, {Country: "FR", Statuses: []string{"failed", "running"}},
+		{Statuses: runs.Statuses}, {Country: "FR"}, {Statuses: []string{"failed"}}, {MeasurementType: "plain"},
+		{Country: "FR", Statuses: []string{"failed", "running"}},
 		{Country: "FR", MeasurementType: "plain"}, {Statuses: []string{"failed"}, MeasurementType: "plain"}, {Country: "DE", MeasurementType: "plain"},
 	} {
 		for _, model := range []string{"", "m", "rare"} {

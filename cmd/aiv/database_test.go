@@ -62,17 +62,17 @@ func TestInterruptedCommandSaysSo(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	stdin, keyboard := io.Pipe()
-	defer keyboard.Close()
+	stdin, input := io.Pipe()
+	defer input.Close()
 	go func() {
-		io.WriteString(keyboard, sampleCatalog)
-		io.WriteString(keyboard, "\n") // returns when the import has read the catalog, and so waits for more
+		io.WriteString(input, sampleCatalog)
+		io.WriteString(input, "\n") // returns when the import has read the catalog, and so waits for more
 		cancel()
 	}()
 	var stdout, stderr strings.Builder
 	code := run(ctx, []string{"catalog", "import", "-", "-database-url", url}, stdin, &stdout, &stderr)
 	if code != 1 || stderr.String() != "aiv: interrupted\n" {
-		t.Errorf("at the keyboard: exit %d, stderr %q", code, stderr.String())
+		t.Errorf("an import from stdin: exit %d, stderr %q", code, stderr.String())
 	}
 	if code, stdout, stderr := aiv(ctx, "plans", "list", "-database-url", url); code != 1 || stdout != "" || stderr != "aiv: interrupted\n" {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)

@@ -134,11 +134,11 @@ ID                               ACCOUNT                          NAME          
 		if !strings.HasPrefix(name, "{key") {
 			continue
 		}
-		prefix, secret := key[:len("aiv_live_")+8], key[len("aiv_live_")+8:]
+		prefix := key[:len("aiv_live_")+8]
 		if storetest.TablesWith(t, pool, prefix) == nil {
 			t.Errorf("the search does not find the prefix of %s, so it would not find the rest", name)
 		}
-		tables := storetest.TablesWith(t, pool, secret)
+		tables := storetest.TablesWith(t, pool, key[len(prefix):])
 		if _, err := auth.HashKey(key); tables != nil || err != nil {
 			t.Errorf("%s is in the tables %v (%v)", name, tables, err)
 		}

@@ -55,7 +55,8 @@ INSERT INTO measurement_run_models (account_id, model_id, created_at, run_id)
 INSERT INTO measurement_jobs (account_id, run_id, ordinal)
   SELECT account_id, id, generate_series(1, total_jobs) FROM measurement_runs WHERE account_id = $1;
 INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer, error_code, error_message)
-  SELECT account_id, id, n, 1, true, created_at, created_at, CASE WHEN n < 4 THEN '{"text":"Kovalt.","citations":[{"url":"https://a.example/"}]}' END,
+  SELECT account_id, id, n, 1, true, created_at, created_at,
+    CASE WHEN n < 4 THEN '{"text":"Kovalt.","citations":[{"url":"https://a.example/"}]}' END,
     CASE WHEN n = 4 THEN 'e' END, CASE WHEN n = 4 THEN '' END
   FROM measurement_runs, generate_series(1, jobs_completed + jobs_failed) n WHERE account_id = $1;
 INSERT INTO usage_records (account_id, run_id, credential_id, jobs, measurement_type, methodology_version, created_at)

@@ -98,7 +98,8 @@ func TestMigrateCommand(t *testing.T) {
 	}
 	prints{"status -json", 1, `^\{"ready":false,"problem":` + regexp.QuoteMeta(strconv.Quote(in+lacks)) +
 		fmt.Sprintf(`,"database":\{"reachable":true,.*"migrations":\{"applied":0,"pending":%d,"changed":0,"newer":0,"unknown":0\},`+
-			`"roles":null,"providers":null,"queue":null,"workers_seen":null,"oldest_waiting":null,"webhooks":null,"brands":null,"schedules":null,"expiring_keys":null\}\n`, len(rows))}.expect(t, url)
+			`"roles":null,"providers":null,"queue":null,"workers_seen":null,"oldest_waiting":null,"webhooks":null,`+
+			`"brands":null,"schedules":null,"expiring_keys":null\}\n`, len(rows))}.expect(t, url)
 	prints{"status", 1, fmt.Sprintf(`^ready\tNO\n.*\nmigrations\t0 applied, %d pending\naiv: not ready: `, len(rows)) +
 		regexp.QuoteMeta(in+lacks) + `\n$`}.expect(t, url)
 	s := &story{env: map[string]string{"DATABASE_URL": url}}

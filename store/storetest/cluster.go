@@ -237,8 +237,8 @@ func (c *Cluster) Kill() {
 func (c *Cluster) remove() {
 	pid, _ := os.ReadFile(filepath.Join(c.Data(), "postmaster.pid")) // missing: the server removed both
 	if lines := strings.Split(string(pid), "\n"); len(lines) > 6 {
-		if _, id, ok := strings.Cut(strings.TrimSpace(lines[6]), " "); ok { // the key and the id of the segment
-			exec.Command("ipcrm", "-m", strings.TrimSpace(id)).Run()
+		if segment := strings.Fields(lines[6]); len(segment) == 2 { // its key and its id
+			exec.Command("ipcrm", "-m", segment[1]).Run() // an error: it is gone already
 		}
 	}
 	os.RemoveAll(c.Dir)

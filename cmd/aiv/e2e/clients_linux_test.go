@@ -101,7 +101,7 @@ func TestFaultSlowClients(t *testing.T) {
 }
 
 // TestFaultVanishingClients: clients close or half-close their connection before the response. Each request is counted,
-// and closed connections are no errors and cost no connection to the database.
+// half-closed clients get the response, and no closed connection is logged as an error.
 func TestFaultVanishingClients(t *testing.T) {
 	t.Parallel()
 	clients := byForm(100, 5000)
