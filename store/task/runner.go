@@ -66,6 +66,7 @@ func (r *Runner) repeat(ctx context.Context, i int) {
 			return
 		case <-next.C:
 			next.Reset(t.interval())
+		case <-t.Wake:
 		}
 		if ctx.Err() != nil {
 			return

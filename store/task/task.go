@@ -1,7 +1,6 @@
 // Package task repeats background work, such as purges and renewals, at intervals. It owns no table. The commands aiv
 // serve and aiv dispatch run literal lists of tasks (package cmd/aiv/internal/service); a package with periodic work
-// returns it as tasks. A loop that waits for events of its process, such as the rounds of webhook deliveries,
-// is not a task.
+// returns it as tasks.
 package task
 
 import (
@@ -27,6 +26,9 @@ type Task struct {
 	// after the start of the process. The first run of other tasks starts after 1 s to 2 s, so that they do not delay
 	// the first requests.
 	Prompt bool
+
+	// Wake starts a run between two intervals when it receives. If nil, only the intervals start runs.
+	Wake <-chan struct{}
 
 	// Timeout bounds a run: its context is done then. 0 means Every.
 	Timeout time.Duration

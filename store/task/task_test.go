@@ -71,6 +71,19 @@ func TestPromptRuns(t *testing.T) {
 	})
 }
 
+// TestWake: a task that is woken runs at once, or when its run in progress has ended, and again at its interval.
+func TestWake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wake := make(chan struct{}, 1)
+		for _, after := range []time.Duration{3 * time.Second, 12 * time.Second} {
+			time.AfterFunc(after, func() { wake <- struct{}{} })
+		}
+		want := []time.Duration{3 * time.Second, 10 * time.Second, 15 * time.Second, 20 * time.Second}
+		task := Task{Every: 10 * time.Second, Prompt: true, Wake: wake}
+		equal(t, want, startsOf(t, 25*time.Second, task, time.Second, 5*time.Second), "starts")
+	})
+}
+
 // TestRunsVary: the runs of a task that is not prompt start after a delay, and at intervals that vary by a tenth.
 func TestRunsVary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

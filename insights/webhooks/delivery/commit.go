@@ -39,32 +39,10 @@ func newOutcome(d *delivery, url string, r result) outcome {
 	return o
 }
 
-// runCommit writes outcomes in groups. Outcomes that arrive while a group is written form the next one.
-func (d *Dispatcher) runCommit(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-d.commit:
-		}
-		if err := d.outage.Retry(ctx, func() error { return d.writeOutcomes(ctx) }); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("cannot write outcomes; retrying", "error", err)
-			sleep(ctx, time.Second)
-			notify(d.commit)
-		}
-	}
-}
-
-// writeOutcomes writes all outcomes so far. It keeps outcomes that it could not write, and outcomes of accounts on
-// unreachable servers.
+// writeOutcomes writes all outcomes so far in groups. Outcomes that arrive in the meantime form the groups of the next
+// call. It keeps outcomes that it could not write, and outcomes of accounts on unreachable servers.
 func (d *Dispatcher) writeOutcomes(ctx context.Context) error {
-	for {
-		d.mu.Lock()
-		group := d.writable()
-		d.mu.Unlock()
-		if len(group) == 0 {
-			return nil
-		}
+	for group := range slices.Chunk(d.writable(), maxCommit) {
 		if err := d.write(ctx, group); err != nil {
 			return err
 		}
@@ -78,19 +56,19 @@ func (d *Dispatcher) writeOutcomes(ctx context.Context) error {
 		d.outcomes = slices.DeleteFunc(d.outcomes, func(o outcome) bool { return written[o.delivery] })
 		d.mu.Unlock()
 	}
+	return nil
 }
 
-// writable returns the outcomes that can be written in one transaction. d.mu is held.
-func (d *Dispatcher) writable() (group []outcome) {
+// writable returns the outcomes that can be written.
+func (d *Dispatcher) writable() (all []outcome) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, o := range d.outcomes {
-		if len(group) == maxCommit {
-			break
-		}
 		if !d.outage.Away(o.delivery.endpoint.account.id) {
-			group = append(group, o)
+			all = append(all, o)
 		}
 	}
-	return group
+	return all
 }
 
 // write writes outcomes and the endpoints' health in one transaction and one round trip.

@@ -19,6 +19,7 @@ import (
 
 	"aiv/insights/webhooks"
 	"aiv/store"
+	"aiv/store/task"
 )
 
 const (
@@ -42,12 +43,11 @@ type Config struct {
 // A Dispatcher delivers events. Any number of processes may run one.
 //
 // A process claims accounts whose deliveries are due. It owns an account until it releases it, because nothing is due
-// or others wait, or until the lease ends, because the process has ended or cannot renew it. One goroutine claims
-// accounts, reads due deliveries and releases accounts (runRounds), and one writes outcomes in groups (runCommit).
-// Tasks renews leases and looks for unreachable servers of a cluster. Each attempt has a goroutine.
+// or others wait, or until the lease ends, because the process has ended or cannot renew it. Each attempt has a
+// goroutine. All else is done by tasks: rounds claim accounts, read due deliveries and release accounts.
 //
-// Only runRounds adds and removes accounts and endpoints, and loads deliveries. Attempts start and end, and outcomes
-// are written, at any time. No statement is executed while mu is locked.
+// Only rounds add and remove accounts and endpoints, and load deliveries. Attempts start and end, and outcomes are
+// written, at any time. No statement is executed while mu is locked.
 type Dispatcher struct {
 	cfg    Config
 	id     store.ID // of this process, as the owner of accounts
@@ -59,6 +59,8 @@ type Dispatcher struct {
 
 	nextRound chan struct{} // filled when an endpoint needs deliveries that may be due
 	commit    chan struct{} // filled when there are outcomes
+
+	rounds sync.Mutex // held during a round
 
 	mu       sync.Mutex // guards what follows
 	turns    turns
@@ -83,35 +85,27 @@ func New(cfg Config) *Dispatcher {
 	}
 }
 
-// Run delivers until ctx ends. Then it starts no attempt, waits for those that are in flight, and releases its
-// accounts. The tasks of Tasks must run beside it.
-func (d *Dispatcher) Run(ctx context.Context) {
-	// Attempts and the writing of their outcomes outlast ctx.
-	work, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	var rounds, commits sync.WaitGroup
-	polls := time.NewTicker(pollEvery)
-	defer polls.Stop()
-	rounds.Go(func() { d.runRounds(ctx, work, polls.C) })
-	commits.Go(func() { d.runCommit(work) })
-
-	<-ctx.Done()
+// End ends deliveries, after the tasks have ended: it starts no attempt, waits for those that are in flight while it
+// writes their outcomes, and releases its accounts.
+func (d *Dispatcher) End() {
 	d.mu.Lock()
 	d.stopping = true
 	d.mu.Unlock()
-	rounds.Wait()
-	d.attempts.Wait()
-	stop()
-	commits.Wait()
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.finalCommit)
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		d.attempts.Wait()
+		stop()
+	}()
+	task.NewRunner(d.cfg.Log, []task.Task{d.writeTask()}).Run(ctx)
+	end, cancel := context.WithTimeout(context.Background(), d.finalCommit)
 	defer cancel()
-	d.shutdown(end)
+	d.releaseAll(end)
 	d.sender.transport.CloseIdleConnections()
 }
 
-// shutdown writes the last outcomes and releases all accounts. It tries again to release those that are locked, until
+// releaseAll writes the last outcomes and releases all accounts. It tries again to release those that are locked, until
 // ctx ends.
-func (d *Dispatcher) shutdown(ctx context.Context) {
+func (d *Dispatcher) releaseAll(ctx context.Context) {
 	err := d.writeOutcomes(ctx)
 	for err == nil && len(d.owned()) > 0 {
 		if err = d.yield(ctx, d.owned()); err == nil && len(d.owned()) > 0 {
@@ -124,8 +118,18 @@ func (d *Dispatcher) shutdown(ctx context.Context) {
 	}
 }
 
+// sleep waits for a time or until ctx ends.
+func sleep(ctx context.Context, t time.Duration) {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
 // startAttempts starts attempts as the limits allow. d.mu is held.
-func (d *Dispatcher) startAttempts(ctx context.Context) {
+func (d *Dispatcher) startAttempts() {
 	now := time.Now()
 	for !d.stopping {
 		next := d.turns.next(now)
@@ -136,14 +140,14 @@ func (d *Dispatcher) startAttempts(ctx context.Context) {
 		url, keys, unhealthy := e.url, e.keys, e.unhealthy
 		d.attempts.Go(func() {
 			began := time.Now()
-			r := d.sender.send(ctx, url, headers(next.event, began, next.body, keys...), next.body)
-			d.endAttempt(ctx, next, url, unhealthy, r, began)
+			r := d.sender.send(context.Background(), url, headers(next.event, began, next.body, keys...), next.body)
+			d.endAttempt(next, url, unhealthy, r, began)
 		})
 	}
 }
 
 // endAttempt takes the result of an attempt and starts further attempts.
-func (d *Dispatcher) endAttempt(ctx context.Context, ended *delivery, url string, wasUnhealthy bool, r result, began time.Time) {
+func (d *Dispatcher) endAttempt(ended *delivery, url string, wasUnhealthy bool, r result, began time.Time) {
 	o := newOutcome(ended, url, r)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -158,7 +162,7 @@ func (d *Dispatcher) endAttempt(ctx context.Context, ended *delivery, url string
 	d.stats.count(r, time.Since(began))
 	notify(d.commit)
 	d.turns.enqueue(e.account)
-	d.startAttempts(ctx)
+	d.startAttempts()
 	if !e.fetch.ended() && d.turns.needs(e) {
 		notify(d.nextRound)
 	}

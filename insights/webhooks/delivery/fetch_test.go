@@ -10,6 +10,7 @@ import (
 	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
 	"aiv/store/storetest"
+	"aiv/store/task"
 )
 
 // TestDroppedWhileRead: deliveries that are dropped during a read of later ones are read next, before the rest of a
@@ -46,7 +47,7 @@ func TestReadOfEventsFails(t *testing.T) {
 		cancel()
 		return ctx
 	}
-	if err := f.d.round(t.Context(), t.Context(), true); !errors.Is(err, context.Canceled) {
+	if err := f.d.round(t.Context(), true); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	h.start = nil
@@ -152,13 +153,15 @@ WHERE d.account_id = $1 AND d.event_id = o.event_id AND d.endpoint_id = o.endpoi
 func TestReadsBetweenPolls(t *testing.T) {
 	f, c, r := newPair(t, 204)
 	c.record(100)
+	f.poll()
+	read := f.task("read_webhook_deliveries")
+	read.Every = time.Hour
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { f.d.runRounds(ctx, t.Context(), nil) }) // one poll
+	running.Go(func() { f.runUntil(ctx, []task.Task{read}) })
 	storetest.Eventually(t, "all are received", func() bool { return r.received() == 100 })
 	stop()
 	running.Wait()
-	f.d.attempts.Wait()
 }
 
 // TestRecordedWhileReleased: an account whose event is recorded between the read of due deliveries and the release of

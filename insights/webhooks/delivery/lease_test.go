@@ -2,12 +2,14 @@ package delivery
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
 	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
 	"aiv/store/storetest"
+	"aiv/store/task"
 )
 
 // TestProcessThatEnded: what a process owned is delivered by another when the lease has ended.
@@ -52,8 +54,7 @@ func TestLeasesAreRenewed(t *testing.T) {
 	f.customer(attemptedURL).wake()
 	must(t, f.d.claim(t.Context()))
 	f.Exec(t, `UPDATE webhook_queues SET wake_at = now() + interval '1 hour'`)
-	renew := f.d.Tasks()[0]
-	equal(t, "renew_webhook_leases", renew.Name)
+	renew := f.task("renew_webhook_leases")
 	equal(t, 10*time.Second, renew.Every)
 	f.d.leaseTime = leaseTime
 	before := time.Now()
@@ -61,24 +62,41 @@ func TestLeasesAreRenewed(t *testing.T) {
 	f.rows(1, `webhook_queues WHERE wake_at BETWEEN $1::timestamptz + interval '30 s' AND now() + interval '1 minute'`, before)
 }
 
-// TestWaitingOutcomesAreWritten: a task writes outcomes that waited for a server of a cluster.
-func TestWaitingOutcomesAreWritten(t *testing.T) {
-	f := newFixture(t)
-	check := f.d.Tasks()[1]
-	must(t, check.Run(t.Context()))
-	equal(t, 0, len(f.d.commit), "calls of writeOutcomes without outcomes")
-	f.d.outcomes = []outcome{{}}
-	must(t, check.Run(t.Context()))
-	equal(t, 1, len(f.d.commit), "calls of writeOutcomes")
+// TestOutcomesAreWritten: outcomes are written when an attempt ends and, if they could not be written, at an interval.
+func TestOutcomesAreWritten(t *testing.T) {
+	f, c, _ := newPair(t, 204)
+	for _, failed := range []bool{false, true} {
+		c.record(1)
+		f.poll()
+		f.d.attempts.Wait()
+		write := f.task("write_webhook_outcomes")
+		if failed {
+			<-f.d.commit
+		} else {
+			write.Every = time.Hour
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { task.NewRunner(f.d.cfg.Log, []task.Task{write}).Run(ctx) })
+		storetest.Eventually(t, "the outcome is written", func() bool {
+			return f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'pending'`) == 0
+		})
+		stop()
+		running.Wait()
+	}
 }
 
-// TestStopLetsAttemptsEnd: a dispatcher that stops lets attempts end, writes their outcomes and releases its accounts.
+// TestStopLetsAttemptsEnd: a dispatcher that stops lets attempts end, writes the outcome of each though others are in
+// flight, and releases its accounts.
 func TestStopLetsAttemptsEnd(t *testing.T) {
 	f, c, r := newPair(t, 204)
 	release := r.hold(t)
+	slow := newReceiver(t, 500)
+	releaseSlow := slow.hold(t)
+	f.customer(slow.URL).record(1)
 	c.record(20)
 	stop := f.run()
-	storetest.Eventually(t, "a request has arrived", func() bool { return r.received() > 0 })
+	storetest.Eventually(t, "requests have arrived", func() bool { return r.received() > 0 && slow.received() > 0 })
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -90,12 +108,16 @@ func TestStopLetsAttemptsEnd(t *testing.T) {
 		return f.d.stopping
 	})
 	release()
+	storetest.Eventually(t, "an outcome is written", func() bool {
+		return f.Count(t, `SELECT count(*) FROM webhook_deliveries WHERE status = 'delivered'`) > 0
+	})
+	releaseSlow()
 	<-stopped
 	if r.received() == 20 {
 		t.Error("all events were received")
 	}
 	f.rows(r.received(), `webhook_deliveries WHERE status = 'delivered'`)
-	f.rows(1, `webhook_queues WHERE owner IS NULL AND wake_at <= now()`)
+	f.rows(2, `webhook_queues WHERE owner IS NULL AND wake_at <= now()`)
 }
 
 // TestStopWhileClaiming: a dispatcher that is stopped while it claims accounts releases them. Otherwise no process
@@ -110,7 +132,7 @@ func TestStopWhileClaiming(t *testing.T) {
 		claimed = ctx.Err() == nil
 		return ctx
 	}
-	f.d.Run(stopping)
+	f.runUntil(stopping, f.d.Tasks())
 	equal(t, true, claimed, "the claim is not canceled: the database might have executed it, unknown to the process")
 	f.rows(1, `webhook_queues WHERE owner IS NULL`)
 }
@@ -256,7 +278,7 @@ func TestLockedQueues(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		f.d.shutdown(t.Context())
+		f.d.releaseAll(t.Context())
 	}()
 	storetest.Eventually(t, "the other account is released", func() bool {
 		return f.Count(t, `SELECT count(*) FROM webhook_queues WHERE account_id = $1 AND owner IS NULL`, free.account) == 1

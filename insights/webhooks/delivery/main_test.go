@@ -73,13 +73,13 @@ func newPair(t testing.TB, status int) (f *fixture, c *customer, r *receiver) {
 // poll begins a round as at a tick.
 func (f *fixture) poll() {
 	f.t.Helper()
-	must(f.t, f.d.round(f.t.Context(), f.t.Context(), true))
+	must(f.t, f.d.round(f.t.Context(), true))
 }
 
 // round begins a round between ticks.
 func (f *fixture) round() {
 	f.t.Helper()
-	must(f.t, f.d.round(f.t.Context(), f.t.Context(), false))
+	must(f.t, f.d.round(f.t.Context(), false))
 }
 
 // reread makes the next round read the endpoints of all accounts.
@@ -111,18 +111,34 @@ func (f *fixture) age() {
 	}
 }
 
-// run runs the dispatcher and its tasks until stop is called or the test ends.
+// run runs the dispatcher until stop is called or the test ends.
 func (f *fixture) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(f.t.Context()))
 	var running sync.WaitGroup
-	running.Go(func() { f.d.Run(ctx) })
-	running.Go(func() { task.NewRunner(f.d.cfg.Log, f.d.Tasks()).Run(ctx) })
+	running.Go(func() { f.runUntil(ctx, f.d.Tasks()) })
 	stop = func() {
 		cancel()
 		running.Wait()
 	}
 	f.t.Cleanup(stop)
 	return stop
+}
+
+// runUntil runs tasks of the dispatcher until ctx is done, and ends the deliveries.
+func (f *fixture) runUntil(ctx context.Context, tasks []task.Task) {
+	task.NewRunner(f.d.cfg.Log, tasks).Run(ctx)
+	f.d.End()
+}
+
+// task returns a task of the dispatcher by its name.
+func (f *fixture) task(name string) task.Task {
+	f.t.Helper()
+	tasks := f.d.Tasks()
+	i := slices.IndexFunc(tasks, func(t task.Task) bool { return t.Name == name })
+	if i < 0 {
+		f.t.Fatal("no task ", name)
+	}
+	return tasks[i]
 }
 
 // rows checks how many rows a table, or a part of it, has.

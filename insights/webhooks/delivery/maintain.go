@@ -2,51 +2,37 @@ package delivery
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"aiv/store/task"
 )
 
-// Tasks returns the background work of a dispatcher that is done at intervals. It must run beside Run, until the same
-// context is done. Rounds and the writing of outcomes are loops of Run: they wait for events of the
-// process, and the latter outlasts that context.
+// Tasks returns the background work of a dispatcher. After the tasks have ended, End ends the deliveries.
 //
-// Both tasks are prompt: a lease must be renewed in time, and outcomes wait for servers that are reachable again. They
-// are two, because an unresponsive server would delay renewals.
+// All tasks are prompt: events are to be delivered soon, a lease must be renewed in time, and outcomes wait for servers
+// that are reachable again. An unresponsive server delays only the tasks that need it.
 //
 // Renewals may end first, because no attempt is started that the lease of its account does not cover (see
 // turns.nextOf), and an outcome is written only if no other process has made the attempt.
 func (d *Dispatcher) Tasks() []task.Task {
-	renew := func(ctx context.Context) error {
-		return d.outage.Retry(ctx, func() error { return d.renew(ctx) })
-	}
 	return []task.Task{
-		{Name: "renew_webhook_leases", Every: d.renewEvery, Prompt: true, Timeout: d.leaseTime, Run: renew},
-		{Name: "check_webhook_servers", Every: time.Second, Prompt: true, Timeout: d.leaseTime, Run: d.checkServers},
+		d.task("poll_webhooks", pollEvery, nil, func(ctx context.Context) error { return d.round(ctx, true) }),
+		d.task("read_webhook_deliveries", time.Second, d.nextRound, func(ctx context.Context) error { return d.round(ctx, false) }),
+		d.writeTask(),
+		d.task("renew_webhook_leases", d.renewEvery, nil, d.renew),
+		{Name: "check_webhook_servers", Every: time.Second, Prompt: true, Timeout: d.leaseTime, Run: d.outage.Update},
 	}
 }
 
-// checkServers checks whether unreachable servers of a cluster are reachable again, and causes the outcomes that wait
-// for them to be written.
-func (d *Dispatcher) checkServers(ctx context.Context) error {
-	if err := d.outage.Update(ctx); err != nil {
-		return fmt.Errorf("look for unreachable servers: %w", err)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.outcomes) > 0 {
-		notify(d.commit)
-	}
-	return nil
+// writeTask returns the task that writes outcomes: at once, or at an interval where they could not be written before.
+func (d *Dispatcher) writeTask() task.Task {
+	return d.task("write_webhook_outcomes", time.Second, d.commit, d.writeOutcomes)
 }
 
-// sleep waits for a time or until ctx ends.
-func sleep(ctx context.Context, t time.Duration) {
-	timer := time.NewTimer(t)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+// task returns a task whose run is repeated at once if it has found that a server of the cluster is unreachable.
+func (d *Dispatcher) task(name string, every time.Duration, wake <-chan struct{}, run func(context.Context) error) task.Task {
+	retry := func(ctx context.Context) error {
+		return d.outage.Retry(ctx, func() error { return run(ctx) })
 	}
+	return task.Task{Name: name, Every: every, Prompt: true, Wake: wake, Timeout: d.leaseTime, Run: retry}
 }

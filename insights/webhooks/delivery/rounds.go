@@ -21,31 +21,15 @@ const (
 	restartFetch  = 5 * time.Second // a delivery that was committed late may lie before the cursor
 )
 
-// runRounds performs rounds until ctx ends: a poll at first and at each tick, and others in between when an endpoint
-// needs deliveries. The attempts that it starts outlast ctx and are canceled by work.
-func (d *Dispatcher) runRounds(ctx, work context.Context, ticks <-chan time.Time) {
-	for poll := true; ctx.Err() == nil; {
-		if err := d.outage.Retry(ctx, func() error { return d.round(ctx, work, poll) }); err != nil && ctx.Err() == nil {
-			d.cfg.Log.Warn("cannot read due deliveries; retrying", "error", err)
-			sleep(ctx, time.Second)
-		}
-		select {
-		case <-ctx.Done():
-		case <-ticks:
-			poll = true
-		case <-d.nextRound:
-			poll = false
-		}
-	}
-}
-
 // round reads endpoints and due deliveries, starts attempts, and releases accounts with nothing due. A poll also claims
-// accounts.
-func (d *Dispatcher) round(ctx, work context.Context, poll bool) error {
+// accounts. Rounds take turns.
+func (d *Dispatcher) round(ctx context.Context, poll bool) error {
+	d.rounds.Lock()
+	defer d.rounds.Unlock()
 	if poll {
 		// A claim is not canceled by ctx: the accounts would stay owned, unknown to the process, until their leases
 		// end.
-		if err := d.claim(work); err != nil {
+		if err := d.claim(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
 	}
@@ -65,7 +49,7 @@ func (d *Dispatcher) round(ctx, work context.Context, poll bool) error {
 	}
 	d.mu.Lock()
 	d.endReads(reads, due)
-	d.startAttempts(work)
+	d.startAttempts()
 	d.mu.Unlock()
 	return d.release(ctx)
 }

@@ -115,9 +115,9 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	})
 	s := &service{Options: &o.Options, name: schema.Dispatch, pool: pool, log: log, metrics: metrics, server: httpserver.New(handler, log), path: worker.Base}
 	s.tasks = slices.Concat(dispatcher.Tasks(), scheduler.Tasks(), deliveries.Tasks(), o.tasks(background, counter, log))
-	s.loops = append(s.loops, deliveries.Run)
+	s.end = deliveries.End
 	if o.Beside != nil {
-		s.loops = append(s.loops, func(ctx context.Context) { o.Beside(ctx, dispatcher) })
+		s.beside = func(ctx context.Context) { o.Beside(ctx, dispatcher) }
 	}
 	// Claims that wait for jobs end at once when the process is asked to end.
 	defer dispatcher.Stop()

@@ -55,10 +55,11 @@ type service struct {
 	server  *http.Server
 	path    string // of the routes
 
-	// tasks and loops run until the service is asked to end or its server fails. Loops are pipelines: they wait for
-	// work, and finish what they have begun.
-	tasks []task.Task
-	loops []func(context.Context)
+	// tasks and beside run until the service is asked to end or its server fails. Then end finishes what the tasks have
+	// begun. beside and end may be nil.
+	tasks  []task.Task
+	beside func(context.Context)
+	end    func()
 }
 
 // run serves both listeners until ctx is done and the requests in progress have ended.
@@ -93,9 +94,14 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 	backgroundCtx, stopBackground := context.WithCancel(ctx)
 	defer stopBackground()
 	var background sync.WaitGroup
-	background.Go(func() { runner.Run(backgroundCtx) })
-	for _, loop := range s.loops {
-		background.Go(func() { loop(backgroundCtx) })
+	background.Go(func() {
+		runner.Run(backgroundCtx)
+		if s.end != nil {
+			s.end()
+		}
+	})
+	if s.beside != nil {
+		background.Go(func() { s.beside(backgroundCtx) })
 	}
 
 	address := listener.Addr().String()
