@@ -143,6 +143,23 @@ func randomSupply(r *rand.Rand, size int) (*supply, []demand) {
 	return s, demands
 }
 
+// TestTurnsOfServedAccount: an account that was served gets the highest turns at the providers that the claim accepts,
+// in their order, and keeps its turn at the others.
+func TestTurnsOfServedAccount(t *testing.T) {
+	t.Parallel()
+	served, waiting := newAccount(1), newAccount(2)
+	served.turns = map[string]int64{"a": 1, "b": 7, "c": 5, "d": 2}
+	served.spans["a"] = []*span{{account: served.id, provider: "a", last: 9}}
+	waiting.turns["a"] = 6
+	waiting.spans["a"] = []*span{{account: waiting.id, provider: "a", last: 9}}
+	s := &supply{capacity: map[string]int{"a": unlimited}, accounts: []*account{served, waiting}}
+	allot(s, []demand{{limit: 1, providers: []string{"a", "b", "c"}}}, 100)
+	want := map[string]int64{"a": 103, "b": 102, "c": 101, "d": 2}
+	if !maps.Equal(want, served.turns) || waiting.turns["a"] != 6 {
+		t.Errorf("turns of the served account: %v, want %v; of the other: %v", served.turns, want, waiting.turns)
+	}
+}
+
 // TestFewAccountsAreEnough: claims of n jobs get the same grants from the first n accounts of each provider as from
 // all.
 func TestFewAccountsAreEnough(t *testing.T) {
