@@ -142,7 +142,7 @@ CROSS JOIN LATERAL (
   SELECT min(i.no)::integer AS first, array_agg(i.id ORDER BY i.no) AS ids, array_agg(COALESCE(s.text, o.text) ORDER BY i.no) AS texts,
     array_agg(COALESCE(s.language, o.language) ORDER BY i.no) AS languages, array_agg(COALESCE(s.country, o.country) ORDER BY i.no) AS countries
   FROM unnest(r.question_ids) WITH ORDINALITY AS i (id, no) LEFT JOIN questions s ON s.id = i.id
-  LEFT JOIN own_questions o ON o.account_id = r.account_id AND o.id = i.id
+  LEFT JOIN own_questions o ON o.account_id = r.account_id AND o.id = i.id AND o.account_id = ANY ($1)
   WHERE i.no BETWEEN (k.first - 1) / r.repetitions % cardinality(r.question_ids) + 1
     AND (k.last - 1) / r.repetitions % cardinality(r.question_ids) + 1) q`
 

@@ -15,4 +15,4 @@ SELECT w.account_id, w.schedule_id, w.due_at, w.run_id FROM (
   WHERE run_id IS NOT NULL AND evaluated_at IS NULL AND account_id <> ALL ($1::uuid[])
     AND ($2::uuid[] IS NULL OR account_id = ANY ($2)) ORDER BY account_id, schedule_id, due_at) w
 JOIN measurement_runs r ON r.account_id = w.account_id AND r.id = w.run_id
-WHERE r.finished_at IS NOT NULL ORDER BY r.finished_at`
+WHERE r.finished_at IS NOT NULL AND ($2::uuid[] IS NULL OR r.account_id = ANY ($2)) ORDER BY r.finished_at`
