@@ -153,13 +153,21 @@ func localAddress(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// runBoth runs two services. Both end when one of them does.
+// runBoth runs two services. Both end when one of them does, or ctx is done. That is no failure of a service that is
+// still starting.
 func runBoth(ctx context.Context, a, b func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
+	both, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 2)
-	go func() { ended <- a(ctx) }()
-	go func() { ended <- b(ctx) }()
+	for _, run := range []func(context.Context) error{a, b} {
+		go func() {
+			err := run(both)
+			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+				err = nil
+			}
+			ended <- err
+		}()
+	}
 	first := <-ended
 	cancel()
 	return errors.Join(first, <-ended)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -85,5 +86,26 @@ func TestDemoOfAnotherVersion(t *testing.T) {
 	other := errors.New("other")
 	if got := adviseOnFolder(other, "/demo/postgresql"); got != other {
 		t.Errorf("got %v, want %v", got, other)
+	}
+}
+
+// TestDemoEndsWhileItStarts: a demonstration that is asked to end while one of its services is still starting has not
+// failed. Another error of a service is reported.
+func TestDemoEndsWhileItStarts(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	for fault, want := range map[error]error{nil: nil, broken: broken} {
+		ctx, end := context.WithCancel(t.Context())
+		starting := func(ctx context.Context) error {
+			<-ctx.Done()
+			return fmt.Errorf("read the secret: %w", ctx.Err())
+		}
+		err := runBoth(ctx, starting, func(context.Context) error {
+			end()
+			return fault
+		})
+		if !errors.Is(err, want) || errors.Is(err, context.Canceled) {
+			t.Errorf("with the error %v of the other service: %v", fault, err)
+		}
 	}
 }
