@@ -100,12 +100,14 @@ GROUP BY account_id`
 )
 
 // columns are in the order of the fields of Run, and of decoder.row. columnsOfAccount are the same for a query whose
-// first argument is the account, which Citus does not derive from r.account_id. finalColumns are the same of runs that
-// are final.
+// first argument is the account, and columnsOfAccounts for one whose first argument is an array of accounts: Citus does
+// not derive from r.account_id which shards of the queue are concerned, and would ask all servers. finalColumns are the
+// same of runs that are final.
 var (
-	columns          = columnsWith(RunningJobs("r.account_id"))
-	columnsOfAccount = columnsWith(RunningJobs("$1"))
-	finalColumns     = columnsWith("0")
+	columns           = columnsWith(RunningJobs("r.account_id"))
+	columnsOfAccount  = columnsWith(RunningJobs("$1"))
+	columnsOfAccounts = columnsWith(RunningJobs("r.account_id AND q.account_id = ANY ($1)"))
+	finalColumns      = columnsWith("0")
 )
 
 func columnsWith(runningJobs string) string {
@@ -115,7 +117,9 @@ r.locale, r.country, r.language, r.total_jobs, ` + runningJobs + `, r.jobs_compl
 r.started_at, r.finished_at`
 }
 
-// RunningJobs returns the SQL for the number of jobs of run r that workers have; account is the SQL for its account.
+// RunningJobs returns the SQL for the number of jobs of run r that workers have; account is the SQL for its account, which
+// a further condition on the rows q of the queue may follow.
+//
 // The number is not a column of the run, because claims would wait for the row, which each settlement changes. A claim
 // changes job_queue instead, which has the jobs that no worker has had.
 func RunningJobs(account string) string {

@@ -44,9 +44,8 @@ SELECT position::integer FROM unnest($1::uuid[], $2::text[], $3::text[], $4::tex
 JOIN idempotency_records i ON i.account_id = k.account_id AND i.method = k.method AND i.route = k.route AND i.key = k.key
 WHERE i.account_id = ANY ($1)`
 
-// citusRunsByKey is selectRunsByKey on Citus, which cannot read rows of several accounts one by one, and does not derive
-// from the joins which shards are concerned. Without the condition on the queue, it would ask all servers.
-var citusRunsByKey = `SELECT ` + columnsWith(RunningJobs("r.account_id AND q.account_id = ANY ($1)")) + `
+// citusRunsByKey is selectRunsByKey on Citus, which cannot read rows of several accounts one by one.
+var citusRunsByKey = `SELECT ` + columnsOfAccounts + `
 FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS k (account_id, id, no)
 JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.id WHERE r.account_id = ANY ($1) ORDER BY k.no`
 

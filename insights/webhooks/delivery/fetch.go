@@ -18,9 +18,8 @@ import (
 // endpoints about 12,000 events a second instead of 23,000, and 2,000 instead of 14,000 where a snapshot, as of a
 // dump, was older than 100,000 deliveries.
 //
-// Only rounds read, one group at a time. An attempt that ends may restart the fetch while a read
-// is in progress. The state is then no longer reading, and what the read found does not move the cursor beyond what was
-// dropped.
+// Only rounds read, one group at a time. An attempt that ends may restart the fetch while a read is in progress. The
+// state is then no longer reading, and what the read found does not move the cursor beyond what was dropped.
 type fetch struct {
 	state     fetchState
 	cursor    cursor     // where the next read begins; zero, which is in the year 1: at the first pending delivery
