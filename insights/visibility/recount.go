@@ -24,6 +24,9 @@ const lateSettlement = "10 minutes"
 // the step of one account fails, because of damaged facts for example, Recount continues with the others, and returns
 // the first such error at the end. It returns how many answers it counted, also if the database becomes unavailable.
 func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
+	if err := c.outage.Update(ctx); err != nil {
+		return 0, err
+	}
 	var accounts []store.ID
 	var failed error
 	for looked := (time.Time{}); ; {
@@ -60,15 +63,15 @@ func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 // accounts whose brands have changed recently.
 func (c *Counter) accounts(ctx context.Context) ([]store.ID, error) {
 	all := time.Since(c.looked) >= time.Minute
-	statement := changedAccounts
+	statement, onCitus := changedAccounts, citusChangedAccounts
 	if all {
-		statement, c.looked = behindAccounts, time.Now()
+		statement, onCitus, c.looked = behindAccounts, citusBehindAccounts, time.Now()
 	}
-	rows, err := c.cfg.Pool.Query(ctx, statement)
-	if err != nil {
-		return nil, err
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
+	var found []store.ID
+	err := c.outage.Retry(ctx, func() (err error) {
+		found, err = store.Collect(ctx, c.cfg.Pool, pgx.RowTo[store.ID], statement, c.outage.Reachable(onCitus))
+		return err
+	})
 	if all && err == nil {
 		c.mu.Lock()
 		c.behind = slices.Clone(found)

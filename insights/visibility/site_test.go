@@ -92,7 +92,7 @@ func newCounter(pool *pgxpool.Pool) *visibility.Counter { return visibility.NewC
 // config returns the configuration of a Counter that reads answers and questions as aiv dispatch does.
 func config(pool *pgxpool.Pool) visibility.Config {
 	return visibility.Config{
-		Pool: pool, Questions: catalog.QuestionTexts,
+		Pool: pool, Log: slog.New(slog.DiscardHandler), Questions: catalog.QuestionTexts,
 		Answers: func(ctx context.Context, db store.Querier, account, run store.ID, ordinals []int32, each func([]visibility.Job) error) error {
 			return jobs.EachAnswer(ctx, db, account, run, ordinals, func(found []jobs.Ended) error { return each(counted(found)) })
 		},

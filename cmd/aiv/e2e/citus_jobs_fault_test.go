@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
 	"aiv/store/storetest"
@@ -88,8 +89,8 @@ func claimUntil(t *testing.T, w *workerClient, n int) (claimed []job) {
 }
 
 // TestFaultCitusServerAway: while a server of a cluster is away, jobs of the accounts on the other are handed out and
-// settled, also those ordered since. The limit of a provider's jobs in flight includes those of the server that is
-// away.
+// settled, also those ordered since, and their answers are recounted. The limit of a provider's jobs in flight includes
+// those of the server that is away.
 func TestFaultCitusServerAway(t *testing.T) {
 	c := newCitusCluster(t)
 	customer(t, c.url, 1_000_000)
@@ -113,6 +114,9 @@ func TestFaultCitusServerAway(t *testing.T) {
 	if more := claimSome(t, w, 10); len(more) > 0 {
 		t.Errorf("%d jobs were handed out after all 12 of the accounts that can be served", len(more))
 	}
+	m := &measurement{serve: serve, key: keys[2][1]}
+	serve.send(t, http.StatusCreated, "POST", "/v1/brands", m.key, "brand", `{"kind":"own","name":"Kovalt"}`)
+	must(t, m.await("/v1/metrics", 6, func() error { return nil }))
 
 	c.resume(t, 1)
 	settleAll(t, w, first)

@@ -83,8 +83,9 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 		Pool: d.pool, Checks: unchecked{}, NewID: func() store.ID { return next }, Timeout: 30 * time.Second, MaxWaiting: len(sampleRuns),
 		Enqueue: jobs.EnqueueSQL,
 	})
+	log := slog.New(slog.DiscardHandler)
 	dispatcher := jobs.New(jobs.Config{
-		Pool: d.pool, Timeout: 30 * time.Second, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler), Count: counting.Count(counting.New(d.pool)),
+		Pool: d.pool, Timeout: 30 * time.Second, MaxWaiting: 10, Log: log, Count: counting.Count(counting.New(d.pool, log)),
 	})
 	defer dispatcher.Stop()
 	if err := d.cancelOthers(ctx, writer); err != nil {

@@ -90,7 +90,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	counter := counting.New(background)
+	counter := counting.New(background, log)
 	dispatcher := jobs.New(jobs.Config{
 		Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Log: log,
 		Count: counting.Count(counter), Prepare: counting.Prepare(counter), Finished: RecordFinished,

@@ -36,7 +36,7 @@ func TestRecountMetrics(t *testing.T) {
 		`INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
 		 SELECT id, id, generate_series(1, 7), 1, true, now(), now(), '{"text":"Kovalt."}' FROM accounts`,
 		`INSERT INTO visibility_backlog (account_id, run_id) SELECT id, id FROM accounts`)
-	counter := counting.New(pool)
+	counter := counting.New(pool, slog.New(slog.DiscardHandler))
 	want := func(recounted, waiting int, oldest string) {
 		t.Helper()
 		var e telemetry.Exposition
