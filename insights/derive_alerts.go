@@ -3,7 +3,6 @@ package insights
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -208,8 +207,8 @@ func number(d *visibility.Decimal) *float64 { return new(float64(*d) / 10_000) }
 
 // failure describes a disturbed run.
 func (a *application) failure() Alert {
-	share := math.Round(float64(a.Failed)/float64(a.Total)*10_000) / 10_000
-	alert := Alert{Type: runFailed, Severity: "high", Metric: new("failed_jobs"), Direction: "none", CurrentValue: &share,
+	share := visibility.Ratio(int64(a.Failed), int64(a.Total))
+	alert := Alert{Type: runFailed, Severity: "high", Metric: new("failed_jobs"), Direction: "none", CurrentValue: number(&share),
 		Title: a.Name + ": many jobs failed", Message: a.failureMessage(share)}
 	if a.Status == "failed" {
 		alert.Severity, alert.Title = "critical", a.Name+": the run failed"

@@ -57,9 +57,8 @@ func (a *application) message(f *finding) string {
 	return b.String()
 }
 
-func (a *application) failureMessage(share float64) string {
-	return fmt.Sprintf("%d of %d jobs failed (%s %%). Visibility was not compared with earlier runs.", a.Failed, a.Total,
-		percent(visibility.Decimal(share*10_000+0.5)))
+func (a *application) failureMessage(share visibility.Decimal) string {
+	return fmt.Sprintf("%d of %d jobs failed (%s %%). Visibility was not compared with earlier runs.", a.Failed, a.Total, percent(share))
 }
 
 // percent returns a number times 100.

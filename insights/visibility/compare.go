@@ -208,7 +208,7 @@ func newRateChange(questions []string, now, before map[string][]*sideSum, of fun
 		}
 		c.Moved = append(c.Moved, Moved{
 			Question: question, Current: newShare(int64(a.count), int64(a.of), ""), Baseline: newShare(int64(b.count), int64(b.of), ""),
-			Difference: ratio(numerator, denominator), difference: float64(numerator) / float64(denominator),
+			Difference: Ratio(numerator, denominator), difference: float64(numerator) / float64(denominator),
 		})
 	}
 	slices.SortFunc(c.Moved, func(a, b Moved) int {

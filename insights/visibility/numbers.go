@@ -34,10 +34,10 @@ func (d Decimal) Append(b []byte) []byte {
 // MarshalJSON writes the number as String does.
 func (d Decimal) MarshalJSON() ([]byte, error) { return d.Append(nil), nil }
 
-// ratio rounds a / b, half away from zero. b is positive.
-func ratio(a, b int64) Decimal {
+// Ratio rounds a / b, half away from zero. b is positive.
+func Ratio(a, b int64) Decimal {
 	if a < 0 {
-		return -ratio(-a, b)
+		return -Ratio(-a, b)
 	}
 	hi, lo := bits.Mul64(uint64(a), 2*decimals)
 	lo, carry := bits.Add64(lo, uint64(b), 0)
@@ -61,7 +61,7 @@ func newShare(count, of int64, reason string) Share {
 		s.Reason = reason
 		return s
 	}
-	s.Value = new(ratio(count, of))
+	s.Value = new(Ratio(count, of))
 	return s
 }
 
@@ -183,7 +183,7 @@ func difference(current, baseline *Rate) (Difference, string) {
 	case high < 0:
 		verdict = Down
 	}
-	value := ratio(current.Count*baseline.Of-baseline.Count*current.Of, current.Of*baseline.Of)
+	value := Ratio(current.Count*baseline.Of-baseline.Count*current.Of, current.Of*baseline.Of)
 	return Difference{value, round(low), round(high)}, verdict
 }
 

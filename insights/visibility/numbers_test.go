@@ -61,7 +61,7 @@ func TestNumbersAreRoundedOnceHalfAwayFromZero(t *testing.T) {
 		{1, 32, "0.0313"}, {-1, 32, "-0.0313"}, {0, 7, "0"}, {5, 1, "5"}, {1, 20000, "0.0001"}, {1, 20001, "0"},
 		{14, 10, "1.4"}, {2, 3, "0.6667"},
 	} {
-		if got := ratio(tt.a, tt.b).String(); got != tt.want {
+		if got := Ratio(tt.a, tt.b).String(); got != tt.want {
 			t.Errorf("%d / %d is %s, want %s", tt.a, tt.b, got, tt.want)
 		}
 	}
