@@ -253,6 +253,8 @@ func TestTextCitationsAndCost(t *testing.T) {
 		{"text before the first search is left out", "anthropic", ofAnthropic("end_turn", `{"type":"text","text":"I search."},{"type":"server_tool_use","name":"web_search","input":{"query":"q"}},`+
 			`{"type":"web_search_tool_result","content":[]},{"type":"text","text":"<cite index=\"1\">A</cite> <b>B"}`), answered("A <b>B", "", `"q"`, "true", "false", usage+"0}")},
 		{"unless nothing follows", "anthropic", ofAnthropic("end_turn", `{"type":"text","text":"A"},{"type":"server_tool_use","name":"code","input":{"query":"q"}}`), plain("A", "0")},
+		{"unless only tags follow", "anthropic", ofAnthropic("end_turn", `{"type":"text","text":"A"},`+
+			`{"type":"server_tool_use","name":"code","input":{"query":"q"}},{"type":"text","text":" </cite>"}`), plain("A ", "0")},
 		{"caches count", "anthropic", `{"model":"m-1","stop_reason":"end_turn","content":[{"type":"text","text":"A"}],"usage":{"input_tokens":1,"cache_creation_input_tokens":20,"cache_read_input_tokens":300,` +
 			`"output_tokens":2,"server_tool_use":{"web_search_requests":4}}}`, answered("A", "", "", "false", "false", `{"input_tokens":321,"output_tokens":2,"searches":4}`)},
 

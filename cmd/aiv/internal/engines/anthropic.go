@@ -118,10 +118,11 @@ func readAnthropic(p *prompt, r response) (reading, error) {
 func (t *turn) reading() (out reading) {
 	first := slices.IndexFunc(t.said, func(b value) bool { return b.at("type").text() == "server_tool_use" })
 	blocks := t.said[first+1:]
-	if blank(textOf(blocks)) {
+	out.text = withoutTags(blocks)
+	if blank(out.text) {
 		blocks = t.said
+		out.text = withoutTags(blocks)
 	}
-	out.text = citeTags.ReplaceAllString(textOf(blocks), "")
 	for _, b := range blocks {
 		if b.at("type").text() != "text" {
 			continue
@@ -151,6 +152,8 @@ func (t *turn) reading() (out reading) {
 
 // citeTags mark citations in the text of some models.
 var citeTags = regexp.MustCompile(`</?cite(?:\s[^>]*)?>`)
+
+func withoutTags(blocks []value) string { return citeTags.ReplaceAllString(textOf(blocks), "") }
 
 func textOf(blocks []value) string {
 	var text strings.Builder
