@@ -111,6 +111,16 @@ func TestMessagesHaveNoProse(t *testing.T) {
 			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400 400)"}}`, strings.Repeat("é", 300)},
 		{`{"error":{"type":null,"code":null,"message":"You asked: Wohin zum <Laufen> & Wandern?"}}`,
 			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400)"}}`, "You asked: [question]"},
+		// APIs quote the request, as JSON or as Python writes it, and gateways quote that again.
+		{`{"error":{"message":"Rejected: {\"input\":\"Wohin zum \\u003cLaufen\\u003e \\u0026 Wandern?\",\"path\":\"C:\\\\a\"}"}}`,
+			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400)"}}`,
+			`Rejected: {"input":"[question]","path":"C:\a"}`},
+		{`{"error":{"message":"{\"it\\\\'s\":\"\\\"Wohin zum \\\\u003CLaufen\\\\u003E & Wandern?\\\"\"}"}}`,
+			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400)"}}`,
+			`{"it's":""[question]""}`},
+		{`{"error":{"message":"\"not\" \\u0077ithin C:\\users, \\ud83d"}}`,
+			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400)"}}`,
+			`"not" \u0077ithin C:\users, \ud83d`},
 	} {
 		got, attrs := settled(t, "openai", true, canned{400, map[string]string{"X-Request-Id": "req_1"}, test.body})
 		if got != test.want {

@@ -2,7 +2,9 @@ package engines
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -231,9 +233,32 @@ func (c *course) ended(f fault) work.Outcome {
 	return f.outcome(after)
 }
 
-// withoutQuestion removes the key and the question from prose: an API may repeat both.
+// withoutQuestion removes the key and the question from prose: an API may repeat both. Some quote the request, as JSON
+// or as Python writes it, and a gateway may quote that again: so both are also looked for behind escapes.
 func (c *course) withoutQuestion(text string) string {
-	return strings.ReplaceAll(c.redact(text), c.job.Question.Text, "[question]")
+	hide := func(text string) string {
+		return strings.ReplaceAll(c.redact(text), c.job.Question.Text, "[question]")
+	}
+	text = hide(text)
+	plain := text
+	for range 2 {
+		plain = escapes.ReplaceAllStringFunc(plain, unescaped)
+		if hidden := hide(plain); hidden != plain {
+			plain, text = hidden, hidden
+		}
+	}
+	return text
+}
+
+var escapes = regexp.MustCompile(`(?:\\u[0-9A-Fa-f]{4})+|\\.`) // adjacent ones, because two may be one character
+
+// unescaped returns what an escape stands for.
+func unescaped(escape string) string {
+	var text string
+	if json.Unmarshal([]byte(`"`+escape+`"`), &text) == nil {
+		return text
+	}
+	return escape[1:] // such as \' of Python
 }
 
 // line returns the attributes of the job's line in the log.
