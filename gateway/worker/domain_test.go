@@ -29,6 +29,8 @@ func TestDomainOfCitation(t *testing.T) {
 		"https://\u200b/":                               "",
 		"https:///path":                                 "",
 		"https://exa%mple.org/":                         "",
+		"https://b%C3%BCcher.example/":                  "xn--bcher-kva.example",
+		"https://b%FCcher.example/":                     "",
 		"https://exa]mple.org/":                         "",
 		"https://[::1":                                  "",
 		"https://[::ü]/":                                "",

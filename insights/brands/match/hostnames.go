@@ -11,6 +11,9 @@ import (
 // It reports false for what no host can contain.
 func Hostname(host string) (string, bool) {
 	if !plainHostname(host) {
+		if !utf8.ValidString(host) { // strings.Map would turn bytes that are no UTF-8 into U+FFFD
+			return "", false
+		}
 		var ok bool
 		if host, ok = encodeHostname(decodeHostname(host)); !ok {
 			return "", false
