@@ -105,7 +105,7 @@ func decodeForm(s string) string {
 
 // readHeld reads a URL that must have a scheme.
 func readHeld(text string) (address, bool) {
-	scheme, _, _ := strings.Cut(strings.TrimLeft(text, " "), ":")
+	scheme, _, _ := strings.Cut(trimURL(text), ":")
 	if !equalFold(scheme, "http") && !equalFold(scheme, "https") {
 		return address{}, false
 	}
