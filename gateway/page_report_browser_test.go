@@ -377,6 +377,31 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 		`String(document.querySelectorAll("main img, #sources td a, #sources th a").length)`, "0")
 	p.inEachWindow([]int{320, 640, 768, 1000, 1280}, func(where string) { p.isFaultless("hostile texts, "+where, fitsReport) })
 
+	// Reasons of nulls, verdicts and intervals of few answers are the widest cells.
+	start(`(a) => null`)
+	p.until(`/brands?\.$/.test(document.getElementById("status").textContent)`)
+	p.eval(`(() => {
+		const none = (reason) => ({ value: null, low: null, high: null, count: 0, of: 0, low_sample: true, reason });
+		const wide = { value: 0.995, low: 0.9949, high: 0.9989, count: 199, of: 200, low_sample: true, reason: null };
+		window.change = async (address) => {
+			const value = structuredClone(responses[address]);
+			if (address.startsWith("/v1/metrics/compare")) {
+				for (const row of value.data) Object.assign(row.mention_rate, { difference: null, verdict: "not_comparable", reason: "no_sources" });
+			} else if (address.startsWith("/v1/metrics")) {
+				const few = { mention_rate: wide, citation_rate: wide, first_rate: wide };
+				const nulls = { mention_rate: wide, citation_rate: none("no_sources"), first_rate: none("no_mentions"),
+					share_of_voice: none("no_competitors"), position: none("no_mentions") };
+				value.data.forEach((row, i) => Object.assign(row, i % 2 ? few : nulls));
+			}
+			return json(value, 200, { "X-RateLimit-Remaining": "100" });
+		};
+		document.getElementById("load").click();
+	})()`, nil)
+	p.until(`/known sources/.test(document.getElementById("brands").textContent) && document.getElementById("load").ariaDisabled === "false"`)
+	p.inEachWindow([]int{320, 640, 720, 768, 900, 1000, 1280}, func(where string) {
+		p.isFaultless("wide cells, "+where, fitsReport)
+	})
+
 	// Another key drops the figures.
 	p.eval(`(() => { const k = document.getElementById("key"); k.value = "aiv_other"; k.dispatchEvent(new Event("input")); })()`, nil)
 	p.shows("after another key was entered",
@@ -508,6 +533,11 @@ const fitsReport = `(() => {
 	}
 	for (const e of document.querySelectorAll("details.data")) {
 		if (e.scrollWidth > e.clientWidth + 1) wrong.push("a table of " + e.closest("section").id + " is " + e.scrollWidth + " px wide, of " + e.clientWidth);
+	}
+	for (const limits of document.querySelectorAll("small.number")) {
+		const range = document.createRange();
+		range.selectNodeContents(limits);
+		if (range.getClientRects().length > 1) wrong.push("an interval is broken: " + limits.textContent);
 	}
 	for (const cell of document.querySelectorAll("tbody :is(th, td)")) for (const texts = document.createNodeIterator(cell, NodeFilter.SHOW_TEXT); ;) {
 		const text = texts.nextNode();

@@ -38,7 +38,7 @@ const few = (rate) => rate.low_sample && rate.value !== null ? "few answers" : "
 const small = (text) => element("small", {}, text);
 const why = (cell) => small(reasons[cell.reason]);
 const shareCell = (share, ...more) => share.value === null ? ["– ", why(share)] : [percent(share.value), ...more, ...(few(share) ? [" ", small("few answers")] : [])];
-const rateCell = (rate) => shareCell(rate, " ", small(interval(rate)));
+const rateCell = (rate) => shareCell(rate, " ", element("small", { class: "number" }, interval(rate)));
 const brandName = (row) => [element("span", { class: `key ${row.kind}`, "aria-hidden": "true" }), element("span", { class: "name", dir: "auto" }, row.brand_name), " ", small(row.kind)];
 const points = (v, plus = "", n = whole(v * 100)) => `${n > 0 ? plus : n < 0 ? "−" : ""}${Math.abs(n)}`;
 
