@@ -388,6 +388,7 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 			if (address.startsWith("/v1/metrics/compare")) {
 				for (const row of value.data) Object.assign(row.mention_rate, { difference: null, verdict: "not_comparable", reason: "no_sources" });
 			} else if (address.startsWith("/v1/metrics")) {
+				for (const row of value.data) row.brand_name += " " + "W".repeat(80);
 				const few = { mention_rate: wide, citation_rate: wide, first_rate: wide };
 				const nulls = { mention_rate: wide, citation_rate: none("no_sources"), first_rate: none("no_mentions"),
 					share_of_voice: none("no_competitors"), position: none("no_mentions") };
@@ -529,6 +530,10 @@ const fitsReport = `(() => {
 		for (const text of svg.querySelectorAll("text")) {
 			const r = text.getBoundingClientRect();
 			if (r.left < box.left - 1 || r.right > box.right + 1) wrong.push("a label leaves its figure: " + text.textContent);
+		}
+		for (const panel of svg.querySelectorAll(".panel")) {
+			const [name, value] = [".strong", ".value"].map((s) => panel.querySelector(s));
+			if (name.getBoundingClientRect().right > value.getBoundingClientRect().left) wrong.push("a name meets its value: " + value.textContent);
 		}
 	}
 	for (const e of document.querySelectorAll("details.data")) {

@@ -50,7 +50,7 @@ function words(text, x, y, width, attributes = {}) {
   return svg("text", { x, y, ...attributes }, ...(shown === text ? [] : [svg("title", {}, text)]), shown);
 }
 
-// picture is the root of a figure, with its name and a sentence about its content.
+// picture is the root of a figure, with its name and a sentence about it.
 function picture(width, height, title, about, attributes, ...content) {
   return svg("svg", { role: "img", width, height, viewBox: `0 0 ${width} ${height}`, ...attributes },
     svg("title", {}, title), svg("desc", {}, about), ...content);
@@ -151,10 +151,10 @@ export function lines(width, buckets, series, split, title, about) {
   const missing = stretches(buckets, (b) => b.none);
   const panels = series.map(({ row, rates }, n) => {
     const top = 22 + n * (height + gap), y0 = top + height, y = (v) => y0 - v * height;
-    const last = rates.findLast((r) => r && r.value !== null);
+    const last = rates.findLast((r) => r && r.value !== null), latest = last ? `latest ${percent(last.value)} (${interval(last)})` : "no answers";
     const content = [
-      words(row.brand_name, x0 + 14, top - 8, x1 - x0 - 150, { class: "strong" }),
-      label("value", x1, top - 8, "end", last ? `latest ${percent(last.value)} (${interval(last)})` : "no answers"),
+      words(row.brand_name, x0 + 14, top - 8, width - x0 - 22 - lengthOf(latest), { class: "strong" }),
+      label("value", width, top - 8, "end", latest),
       ...[0, 0.5, 1].flatMap((v) => [line("grid", x0, y(v), x1, y(v)),
         label("tick", x0 - 6, y(v) + 4, "end", v === 1 ? "100 %" : String(v * 100))]),
       ...missing.flatMap((run) => [svg("rect", { class: "gap", x: x0 + run[0] * step, y: top, width: run.length * step, height, fill: "url(#hatch)" }),
