@@ -184,7 +184,8 @@ func (s *selection) readQuestions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	matcher := brands.Compile(slices.DeleteFunc(slices.Clone(s.brands), func(b brands.Brand) bool { return b.Kind != brands.Own }))
+	// Competitors are included because their names may take what would be a mention of an own brand.
+	matcher := brands.Compile(s.brands)
 	s.questions = make(map[string]*question, len(ids))
 	for id := range ids {
 		q := found[id]
