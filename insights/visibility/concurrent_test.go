@@ -272,7 +272,7 @@ func TestMergeDuringBrandChange(t *testing.T) {
 }
 
 // TestDeletedWhileRecounted: answers that are deleted because of their age while a recount has read them, or later, keep
-// its facts. With the next change of a brand they are frozen.
+// its facts. From the next change of a brand on they are frozen.
 func TestDeletedWhileRecounted(t *testing.T) {
 	t.Parallel()
 	s, run := newRunningSite(t, 6)
@@ -291,6 +291,7 @@ func TestDeletedWhileRecounted(t *testing.T) {
 	must(t, s.purge(t))
 	s.verify(t)
 	s.changeBrand(t, kovalt, brands.Change{Name: new("Ostrel")})
+	s.check(t, "another change", visibility.Answers{OK: 5, Frozen: 5, Recounting: 1}, 5)
 	must(t, recount(t, s.counter))
 	s.check(t, "after another change", visibility.Answers{OK: 6, Frozen: 5}, 5)
 	s.age(t, run, 6)

@@ -80,7 +80,11 @@ func DeleteAnswers(ctx context.Context, tx store.Tx, account, run store.ID, ordi
 		gone[ordinal] = true
 	}
 	r := &countedRun{account: account, id: run}
-	rows, err := tx.Query(ctx, lockKept, account, run, slices.Min(ordinals), slices.Max(ordinals))
+	first, last := slices.Min(ordinals), slices.Max(ordinals)
+	if _, err := tx.Exec(ctx, awaitKept, account, run, first, last); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, lockKept, account, run, first, last)
 	if err != nil {
 		return err
 	}
@@ -136,6 +140,12 @@ SELECT f.first_ordinal, f.last_ordinal, f.revision, f.facts, r.repetitions, r.to
 FROM visibility_facts f JOIN measurement_runs r ON r.account_id = f.account_id AND r.id = f.run_id
 WHERE f.account_id = $1 AND r.account_id = $1 AND f.run_id = $2 AND f.first_ordinal <= $4 AND f.last_ordinal >= $3 AND NOT f.deleted
 ORDER BY f.first_ordinal FOR UPDATE OF f`
+
+	// awaitKept waits for recounts and merges that have locked such chunks. It does not see the chunks that they insert
+	// in place of these, but the next statement does.
+	awaitKept = `
+SELECT FROM visibility_facts
+WHERE account_id = $1 AND run_id = $2 AND first_ordinal <= $4 AND last_ordinal >= $3 AND NOT deleted ORDER BY first_ordinal FOR UPDATE`
 
 	markDeleted = `UPDATE visibility_facts SET deleted = true
 WHERE account_id = $1 AND run_id = $2 AND first_ordinal = $3 AND last_ordinal = $4`
