@@ -76,6 +76,21 @@ func TestImportTwiceChangesNothing(t *testing.T) {
 	f.check(t, 5, 4, "OSTREL", "Kovalt", "halden (archived)", "Fenwick", "HALDEN", "ostrel (archived)")
 }
 
+// TestImportTwiceArchives: a line finds the brand that it archived, although an older archived one has an equal name.
+func TestImportTwiceArchives(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.update(t, f.create(t, named("Kovalt")).ID, archive)
+	f.create(t, named("KOVALT"))
+	for range 2 {
+		must(t, f.importLines(t, line(f.account, "", "kovalt", "archived", "kovalt.com")))
+		f.check(t, 4, 1, "Kovalt (archived)", "kovalt (archived)")
+	}
+	// No archived brand is as the line says.
+	must(t, f.importLines(t, line(f.account, "", "kovalt", "archived")))
+	f.check(t, 4, 2, "kovalt (archived)", "kovalt (archived)")
+}
+
 // TestImportRefusals: a file is imported completely or not at all, and all lines that cannot be imported are reported.
 func TestImportRefusals(t *testing.T) {
 	t.Parallel()

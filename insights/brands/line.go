@@ -78,15 +78,24 @@ func (m *merge) add(in *incoming) error {
 }
 
 // find returns the index of the brand that a line replaces, or -1: the brand with its id or, if it has none, one with
-// an equal name, an active one first.
+// an equal name, an active one first. Of archived ones, one that is as the line says comes first: it may be the brand
+// that the line archived, and a second import must not replace another one.
 func (m *merge) find(in *incoming) int {
 	if in.id != nil {
 		return slices.IndexFunc(m.all, func(b Brand) bool { return b.ID == *in.id })
 	}
-	key, found := nameKey(*in.Name), -1
+	key, found, same := nameKey(*in.Name), -1, false
 	for i := range m.all {
-		if b := &m.all[i]; nameKey(b.Name) == key && (found < 0 || b.Status == Active && m.all[found].Status != Active) {
-			found = i
+		b := &m.all[i]
+		if nameKey(b.Name) != key {
+			continue
+		}
+		if b.Status == Active {
+			return i
+		}
+		after, _ := in.apply(*b)
+		if found < 0 || !same && after.equal(b) {
+			found, same = i, after.equal(b)
 		}
 	}
 	return found
