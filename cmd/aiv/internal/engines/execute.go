@@ -250,10 +250,14 @@ func (c *course) withoutQuestion(text string) string {
 	return text
 }
 
-var escapes = regexp.MustCompile(`(?:\\u[0-9A-Fa-f]{4})+|\\.`) // adjacent ones, because two may be one character
+// escapes match adjacent \u escapes together, because two may be one character.
+var escapes = regexp.MustCompile(`(?:\\u[0-9A-Fa-f]{4})+|\\x[0-9A-Fa-f]{2}|\\.`)
 
 // unescaped returns what an escape stands for.
 func unescaped(escape string) string {
+	if digits, ok := strings.CutPrefix(escape, `\x`); ok && digits != "" { // of Python, for a no-break space for example
+		escape = `\u00` + digits
+	}
 	var text string
 	if json.Unmarshal([]byte(`"`+escape+`"`), &text) == nil {
 		return text
