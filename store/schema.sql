@@ -340,7 +340,7 @@ CREATE TABLE account_months (
 -- the lock of the run's row. The advisory lock is enough to insert held leases of jobs that no worker has had, to make waiting leases
 -- ready, and for a canceled run. job_arrivals (deletes), job_queue, job_turns and provider_minutes are written under the advisory lock;
 -- a cancellation, which does not take it, deletes the run's rows of job_queue. A settlement that inserts into provider_pauses takes it, so
--- that no later claim misses the pause. Purges of old rows take none of these locks.
+-- that no later claim misses the pause. Purges of old rows take none of these locks, but the purge of answers locks their run.
 
 -- Runs whose rows of job_queue must be written, or removed because the run was canceled. A row is deleted when that is done.
 CREATE TABLE job_arrivals (

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/insights/brands"
 	"aiv/insights/visibility"
@@ -301,6 +302,68 @@ func TestDeletedWhileRecounted(t *testing.T) {
 	s.verify(t)
 }
 
+// TestDeletedBetweenRecounts: answers are frozen also if a second recount begins while the deletion that has waited for
+// the first one looks for their facts.
+func TestDeletedBetweenRecounts(t *testing.T) {
+	t.Parallel()
+	s, run := newRunningSite(t, 6)
+	s.answer(t, s.dispatcher, texts(6, "Kovalt")...)
+	s.age(t, run, 1, 2, 3, 4)
+	kovalt := s.createBrand(t, brands.Own, "Kovalt")
+	_, first := s.holdRecount(t, firstWith("INSERT INTO visibility_facts"))
+	looks, look := make(chan struct{}), make(chan struct{})
+	purged := s.startPurge(t, storetest.WithTracer(t, s.plain, onStatement{firstWith("FOR UPDATE OF f"), func(*pgx.Conn) {
+		close(looks)
+		<-look
+	}}))
+	first()
+	<-looks
+	s.changeBrand(t, kovalt, alias("Ostrel"))
+	_, second := s.holdRecount(t, firstWith("INSERT INTO visibility_facts"))
+	close(look)
+	s.untilEndedOrWaiting(t, purged)
+	second()
+	must(t, <-purged)
+	s.changeBrand(t, kovalt, alias("Nordika"))
+	s.check(t, "another change", visibility.Answers{OK: 4, Frozen: 4, Recounting: 2}, 4)
+	s.verify(t)
+}
+
+// TestDeletedWhileFirstCounted: answers that a release without facts stored are frozen also if they are deleted while
+// they are counted for the first time.
+func TestDeletedWhileFirstCounted(t *testing.T) {
+	t.Parallel()
+	s, run := newRunningSite(t, 6)
+	s.answer(t, s.dispatcher, texts(6, "Kovalt")...)
+	s.age(t, run, 1, 2, 3, 4)
+	kovalt := s.createBrand(t, brands.Own, "Kovalt")
+	s.exec(t, `DELETE FROM visibility_facts`)
+	s.exec(t, `UPDATE measurement_runs SET jobs_counted = 0`)
+	s.exec(t, `INSERT INTO visibility_backlog (account_id, run_id) VALUES ($1, $2)`, s.account, run)
+	_, release := s.holdRecount(t, firstWith("INSERT INTO visibility_facts"))
+	purged := s.startPurge(t, s.plain)
+	release()
+	must(t, <-purged)
+	s.changeBrand(t, kovalt, alias("Ostrel"))
+	s.check(t, "another change", visibility.Answers{OK: 4, Frozen: 4, Recounting: 2}, 4)
+	s.verify(t)
+}
+
+// startPurge starts a purge, and returns when it waits for the end of another transaction.
+func (s *site) startPurge(t *testing.T, pool *pgxpool.Pool) (purged chan error) {
+	t.Helper()
+	purged = make(chan error, 1)
+	go func() { purged <- s.purgeBy(t, pool) }()
+	storetest.UntilWaiting(t, s.plain, "transactionid")
+	return purged
+}
+
+// untilEndedOrWaiting returns when a statement waits for a lock, or done has the result of what may wait.
+func (s *site) untilEndedOrWaiting(t *testing.T, done chan error) {
+	t.Helper()
+	storetest.Eventually(t, "it has ended or waits", func() bool { return len(done) > 0 || storetest.Waiting(t, s.plain) > 0 })
+}
+
 // TestErasedWhileRecounted: an account that is erased at any statement of a recount leaves nothing.
 func TestErasedWhileRecounted(t *testing.T) {
 	t.Parallel()
@@ -317,9 +380,7 @@ func TestErasedWhileRecounted(t *testing.T) {
 		erased := make(chan error, 1)
 		go func() { erased <- s.erase(tables) }()
 		if isHeld {
-			storetest.Eventually(t, "the erasure has ended or waits", func() bool {
-				return len(erased) > 0 || storetest.Waiting(t, s.plain) > 0
-			})
+			s.untilEndedOrWaiting(t, erased)
 		}
 		release()
 		must(t, <-erased)

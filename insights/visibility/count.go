@@ -221,7 +221,7 @@ func (c *Counter) run(ctx context.Context, db store.Querier, account, id store.I
 }
 
 // lockCountedRun returns what counting needs of a run, and keeps the run from being deleted until the end of the
-// transaction. It returns nil if the run does not exist or is being deleted.
+// transaction. It returns nil if the run does not exist, or if it or its answers are being deleted.
 func (c *Counter) lockCountedRun(ctx context.Context, tx pgx.Tx, account, id store.ID) (*countedRun, error) {
 	r, err := readRun(ctx, tx, account, id, " FOR KEY SHARE SKIP LOCKED")
 	if errors.Is(err, pgx.ErrNoRows) {

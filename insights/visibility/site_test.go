@@ -268,8 +268,10 @@ UPDATE job_results SET started_at = now() - interval '40 days', finished_at = no
 WHERE run_id = $1 AND ordinal = ANY ($2)`, run, ordinals)
 }
 
-func (s *site) purge(t testing.TB) error {
-	_, err := jobs.Purge(t.Context(), s.plain, 20*24*time.Hour, visibility.DeleteAnswers)
+func (s *site) purge(t testing.TB) error { return s.purgeBy(t, s.plain) }
+
+func (s *site) purgeBy(t testing.TB, pool *pgxpool.Pool) error {
+	_, err := jobs.Purge(t.Context(), pool, 20*24*time.Hour, visibility.DeleteAnswers)
 	return err
 }
 

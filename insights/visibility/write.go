@@ -70,7 +70,8 @@ SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::i
   $9::bytea[], $10::bytea[], $11::bytea[])`
 
 // DeleteAnswers marks the facts of answers that the transaction deletes because of their age: they cannot be recounted
-// any more.
+// any more. The transaction has locked the run FOR UPDATE, so no recount or merge replaces chunks of the run before it
+// ends; lockCountedRun skips the run.
 func DeleteAnswers(ctx context.Context, tx store.Tx, account, run store.ID, ordinals []int32) error {
 	if len(ordinals) == 0 {
 		return nil
@@ -80,11 +81,7 @@ func DeleteAnswers(ctx context.Context, tx store.Tx, account, run store.ID, ordi
 		gone[ordinal] = true
 	}
 	r := &countedRun{account: account, id: run}
-	first, last := slices.Min(ordinals), slices.Max(ordinals)
-	if _, err := tx.Exec(ctx, awaitKept, account, run, first, last); err != nil {
-		return err
-	}
-	rows, err := tx.Query(ctx, lockKept, account, run, first, last)
+	rows, err := tx.Query(ctx, lockKept, account, run, slices.Min(ordinals), slices.Max(ordinals))
 	if err != nil {
 		return err
 	}
@@ -140,12 +137,6 @@ SELECT f.first_ordinal, f.last_ordinal, f.revision, f.facts, r.repetitions, r.to
 FROM visibility_facts f JOIN measurement_runs r ON r.account_id = f.account_id AND r.id = f.run_id
 WHERE f.account_id = $1 AND r.account_id = $1 AND f.run_id = $2 AND f.first_ordinal <= $4 AND f.last_ordinal >= $3 AND NOT f.deleted
 ORDER BY f.first_ordinal FOR UPDATE OF f`
-
-	// awaitKept waits for recounts and merges that have locked such chunks. It does not see the chunks that they insert
-	// in place of these, but the next statement does.
-	awaitKept = `
-SELECT FROM visibility_facts
-WHERE account_id = $1 AND run_id = $2 AND first_ordinal <= $4 AND last_ordinal >= $3 AND NOT deleted ORDER BY first_ordinal FOR UPDATE`
 
 	markDeleted = `UPDATE visibility_facts SET deleted = true
 WHERE account_id = $1 AND run_id = $2 AND first_ordinal = $3 AND last_ordinal = $4`

@@ -55,7 +55,7 @@ const answeredRunsStep = 500
 func purgeAnswersOf(ctx context.Context, pool *pgxpool.Pool, r answeredRun, before time.Time, deleted DeletedAnswers) (answers int64, err error) {
 	for first := 1; first <= r.Jobs; first += purgeStep {
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, keepRun, r.Account, r.ID); err != nil {
+			if _, err := tx.Exec(ctx, lockRun, r.Account, r.ID); err != nil {
 				return err
 			}
 			ordinals, err := store.Collect(ctx, tx, pgx.RowTo[int32], deleteAnswers, r.Account, r.ID, first, first+purgeStep-1, before)
@@ -91,8 +91,9 @@ UPDATE job_results SET answer = NULL
 WHERE account_id = $1 AND run_id = $2 AND ordinal BETWEEN $3 AND $4 AND answer IS NOT NULL AND finished_at < $5
 RETURNING ordinal`
 
-	// keepRun keeps the run from being deleted until the end of the transaction.
-	keepRun = `SELECT FROM measurement_runs WHERE account_id = $1 AND id = $2 FOR KEY SHARE`
+	// lockRun keeps the run from being deleted until the end of the transaction, and waits for transactions that keep it
+	// so, such as recounts: they would count answers that are deleted before they commit.
+	lockRun = `SELECT FROM measurement_runs WHERE account_id = $1 AND id = $2 FOR UPDATE`
 
 	// If a clock was ahead, a job may have a later end than its run.
 	noteAnswersDeleted = `

@@ -11,8 +11,8 @@ import (
 	"aiv/store"
 )
 
-// DeletedAnswers is called in the transaction that deletes the answers of jobs of a run. The run cannot be deleted
-// before it ends.
+// DeletedAnswers is called in the transaction that deletes the answers of jobs of a run. The transaction has locked the
+// run FOR UPDATE.
 type DeletedAnswers func(ctx context.Context, tx store.Tx, account, run store.ID, ordinals []int32) error
 
 // MinAnswersKept is the shortest time for which answers are kept.
