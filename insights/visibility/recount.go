@@ -24,9 +24,6 @@ const lateSettlement = "10 minutes"
 // the step of one account fails, because of damaged facts for example, Recount continues with the others, and returns
 // the first such error at the end. It returns how many answers it counted, also if the database becomes unavailable.
 func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
-	if err := c.outage.Update(ctx); err != nil {
-		return 0, err
-	}
 	var accounts []store.ID
 	var failed error
 	for looked := (time.Time{}); ; {
@@ -62,6 +59,9 @@ func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 // accounts returns the accounts that may have answers to recount. Once a minute it looks at all accounts, otherwise at
 // accounts whose brands have changed recently.
 func (c *Counter) accounts(ctx context.Context) ([]store.ID, error) {
+	if err := c.outage.Update(ctx); err != nil {
+		return nil, err
+	}
 	all := time.Since(c.looked) >= time.Minute
 	statement, onCitus := changedAccounts, citusChangedAccounts
 	if all {

@@ -3,10 +3,18 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"aiv/cmd/aiv/internal/counting"
 	"aiv/store/storetest"
 )
 
@@ -124,6 +132,50 @@ func TestFaultCitusServerAway(t *testing.T) {
 	c.endPrepared(t)
 	c.settled(t, 3)
 }
+
+// TestFaultCitusServerBackDuringRecount: answers of accounts on a server that is back are recounted, also if the recount
+// that has found it unreachable has not ended.
+func TestFaultCitusServerBackDuringRecount(t *testing.T) {
+	c := newCitusCluster(t)
+	customer(t, c.url, 1_000_000)
+	keys := c.accounts(t, 1)
+	serve, dispatch := startServe(t, c.url), startDispatch(t, c.url)
+	w := &workerClient{dispatch.base, newWorker(t, c.url).Token}
+	serve.order(t, keys[1][0], "1")
+	serve.order(t, keys[2][0], "2")
+	serve.order(t, keys[2][0], "3") // so that the recount of this account has two steps
+	settleAll(t, w, claimUntil(t, w, 18))
+	must(t, dispatch.stop())
+	for _, of := range keys[1:] {
+		serve.send(t, http.StatusCreated, "POST", "/v1/brands", of[0], "brand", `{"kind":"own","name":"Kovalt"}`)
+	}
+
+	c.kill(t, 1)
+	resume := sync.OnceFunc(func() {
+		c.resume(t, 1)
+		time.Sleep(time.Second) // a recount looks for changed accounts once a second
+	})
+	const ofStep = "LIMIT 32 FOR UPDATE SKIP LOCKED"
+	pool := storetest.WithTracer(t, open(t, c.url), beforeStatement{ofStep, resume})
+	if n, err := counting.New(pool, slog.New(slog.DiscardHandler)).Recount(t.Context()); n != 18 || err != nil {
+		t.Errorf("%d answers were recounted, want 18 (%v)", n, err)
+	}
+}
+
+// beforeStatement is a tracer that calls do before each statement that contains a text.
+type beforeStatement struct {
+	text string
+	do   func()
+}
+
+func (b beforeStatement) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(q.SQL, b.text) {
+		b.do()
+	}
+	return ctx
+}
+
+func (beforeStatement) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // TestFaultCitusInDoubt kills the coordinator after it has committed a claim and before the server of the account has,
 // and then that server. Until both are back, the provider has no more jobs in flight than its limit.
