@@ -96,6 +96,10 @@ func IsUnavailable(err error) bool {
 	if errors.Is(err, ErrContended) {
 		return true
 	}
+	// No statement was executed, whatever the reason: also a login that is refused, for which there is a PgError too.
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		code := codeOf(e)
 		switch {
@@ -110,9 +114,6 @@ func IsUnavailable(err error) bool {
 			return true
 		}
 		return LostServer(err)
-	}
-	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		return true
 	}
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true

@@ -88,6 +88,8 @@ func TestIsUnavailableInLife(t *testing.T) {
 	for name, ask := range map[string]func(ctx context.Context) error{
 		"no listener":                    open(t, "postgres:///aiv?host="+t.TempDir()).Ping,
 		"no server of the required kind": open(t, url+"&target_session_attrs=standby").Ping,
+		"a refused login":                open(t, url+"&user=nobody").Ping,
+		"no such database":               open(t, url+"&dbname=none").Ping,
 		"a closed pool": func(ctx context.Context) error {
 			pool := open(t, url)
 			pool.Close()
@@ -114,6 +116,9 @@ func TestIsUnavailableInLife(t *testing.T) {
 	} {
 		if err := ask(t.Context()); err == nil || !store.IsUnavailable(err) {
 			t.Errorf("%s: %v does not pass for unavailable", name, err)
+		}
+		if err := ask(t.Context()); store.MayConcernOneRow(err) {
+			t.Errorf("%s: %v passes for an error of one row", name, err)
 		}
 	}
 }
