@@ -32,9 +32,10 @@ func NewOutage(pool *pgxpool.Pool, log *slog.Logger, effect string) *Outage {
 	return o
 }
 
-// AmongAccounts is the condition that the account of a row is among the accounts of the parameter p, or that p is NULL.
-func AmongAccounts(p string) string {
-	return `(` + p + `::uuid[] IS NULL OR account_id = ANY (` + p + `))`
+// AmongAccounts is the condition that the account in a column is among the accounts of the parameter p, or that p is
+// NULL. Each table of a statement needs it: Citus asks the servers of all shards that one of them leaves in.
+func AmongAccounts(column, p string) string {
+	return `(` + p + `::uuid[] IS NULL OR ` + column + ` = ANY (` + p + `))`
 }
 
 // Reachable is the form on Citus of a statement that looks for work. It has one more parameter: the accounts of the

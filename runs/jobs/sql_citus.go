@@ -11,10 +11,12 @@ import "aiv/store"
 // The steps of admitOnCitus.
 var (
 	citusArrivals = `
-SELECT account_id, run_id, canceled FROM job_arrivals WHERE ` + store.AmongAccounts("$1") + ` ORDER BY account_id, run_id, canceled LIMIT 1000`
+SELECT account_id, run_id, canceled FROM job_arrivals WHERE ` + store.AmongAccounts("account_id", "$1") + `
+ORDER BY account_id, run_id, canceled LIMIT 1000`
 
 	citusDue = `
-SELECT account_id, run_id, ordinal FROM job_leases WHERE state = 'waiting' AND until <= now() AND ` + store.AmongAccounts("$1") + ` ORDER BY until LIMIT 1000`
+SELECT account_id, run_id, ordinal FROM job_leases
+WHERE state = 'waiting' AND until <= now() AND ` + store.AmongAccounts("account_id", "$1") + ` ORDER BY until LIMIT 1000`
 )
 
 const (
@@ -171,12 +173,13 @@ WHERE l.last_ordinal >= k.first`
 
 var (
 	citusExpired = `
-SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases WHERE state = 'held' AND until <= now() AND ` + store.AmongAccounts("$1") + `
+SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases
+WHERE state = 'held' AND until <= now() AND ` + store.AmongAccounts("account_id", "$1") + `
 ORDER BY until LIMIT 200`
 
 	citusOverdue = `
 SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases
-WHERE state = 'held' AND ` + isOverdue + ` AND ` + store.AmongAccounts("$1") + `
+WHERE state = 'held' AND ` + isOverdue + ` AND ` + store.AmongAccounts("account_id", "$1") + `
 ` + shuffledRuns + ` LIMIT 200`
 )
 

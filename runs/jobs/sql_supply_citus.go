@@ -1,21 +1,25 @@
 package jobs
 
+import "aiv/store"
+
 // citusSupply and citusClaimable are readSupply and claimable on Citus. They first read the rows of the distributed
 // tables that they may need, of the accounts in the last parameter, in common table expressions named like the tables.
 // The rest is as on plain PostgreSQL, except for held leases: a transaction may be committed on the coordinator but not
 // yet on the servers of its accounts, where its leases are invisible until then. So held leases are counted in
 // job_holds, which is on the coordinator.
-const citusSupply = `
+var citusSupply = `
 WITH
-job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals WHERE ($3::uuid[] IS NULL OR account_id = ANY ($3)) LIMIT 1),
-job_turns AS MATERIALIZED (SELECT account_id, provider_code, turn FROM job_turns WHERE ($3::uuid[] IS NULL OR account_id = ANY ($3))),
+job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals WHERE ` + store.AmongAccounts("account_id", "$3") + ` LIMIT 1),
+job_turns AS MATERIALIZED (
+  SELECT account_id, provider_code, turn FROM job_turns WHERE ` + store.AmongAccounts("account_id", "$3") + `),
 job_leases AS MATERIALIZED (
-  SELECT * FROM job_leases WHERE ($3::uuid[] IS NULL OR account_id = ANY ($3)) AND (state = 'ready' OR state = 'waiting' AND until <= now())
+  SELECT * FROM job_leases WHERE ` + store.AmongAccounts("account_id", "$3") + `
+    AND (state = 'ready' OR state = 'waiting' AND until <= now())
 ),
 job_queue AS MATERIALIZED (
   SELECT * FROM (
     SELECT *, row_number() OVER (PARTITION BY account_id, provider_code ORDER BY run_created_at, run_id, model_no) AS no
-    FROM job_queue WHERE ($3::uuid[] IS NULL OR account_id = ANY ($3))) q
+    FROM job_queue WHERE ` + store.AmongAccounts("account_id", "$3") + `) q
   WHERE no <= 8 + $2::integer
 ),
 clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
@@ -58,12 +62,14 @@ LEFT JOIN LATERAL (
    ORDER BY l.provider_code, l.account_id, l.run_created_at, l.run_id, l.ordinal LIMIT t.spans)
 ) j ON true`
 
-const citusClaimable = `
+var citusClaimable = `
 WITH
-job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals WHERE ($2::uuid[] IS NULL OR account_id = ANY ($2)) LIMIT 1),
-job_turns AS MATERIALIZED (SELECT account_id, provider_code, turn FROM job_turns WHERE ($2::uuid[] IS NULL OR account_id = ANY ($2))),
+job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals WHERE ` + store.AmongAccounts("account_id", "$2") + ` LIMIT 1),
+job_turns AS MATERIALIZED (
+  SELECT account_id, provider_code, turn FROM job_turns WHERE ` + store.AmongAccounts("account_id", "$2") + `),
 job_leases AS MATERIALIZED (
-  SELECT * FROM job_leases WHERE ($2::uuid[] IS NULL OR account_id = ANY ($2)) AND (state = 'ready' OR state = 'waiting' AND until <= now())
+  SELECT * FROM job_leases WHERE ` + store.AmongAccounts("account_id", "$2") + `
+    AND (state = 'ready' OR state = 'waiting' AND until <= now())
 ),
 clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
 open AS MATERIALIZED (

@@ -26,4 +26,5 @@ WHERE d.account_id = o.account_id AND d.event_id = o.event_id AND d.endpoint_id 
   AND d.status IS NOT DISTINCT FROM 'pending' AND d.resends = o.resends AND d.attempts = o.attempts`
 
 // citusDueAccounts is dueAccounts on Citus, for accounts on reachable servers only.
-var citusDueAccounts = `SELECT account_id FROM webhook_queues WHERE wake_at <= now() AND ` + store.AmongAccounts("$2") + ` ORDER BY wake_at LIMIT $1`
+var citusDueAccounts = `
+SELECT account_id FROM webhook_queues WHERE wake_at <= now() AND ` + store.AmongAccounts("account_id", "$2") + ` ORDER BY wake_at LIMIT $1`
