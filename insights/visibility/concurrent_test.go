@@ -99,33 +99,6 @@ func TestConcurrentWork(t *testing.T) {
 	w.verify(t)
 }
 
-// onStatement is a tracer that calls do before each statement, or batch of statements, for which matches returns true.
-type onStatement struct {
-	matches func(sql string) bool
-	do      func(conn *pgx.Conn)
-}
-
-func (o onStatement) TraceQueryStart(ctx context.Context, conn *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	if o.matches(q.SQL) {
-		o.do(conn)
-	}
-	return ctx
-}
-
-func (o onStatement) TraceBatchStart(ctx context.Context, conn *pgx.Conn, b pgx.TraceBatchStartData) context.Context {
-	var all strings.Builder
-	for _, q := range b.Batch.QueuedQueries {
-		all.WriteString(q.SQL + ";")
-	}
-	return o.TraceQueryStart(ctx, conn, pgx.TraceQueryStartData{SQL: all.String()})
-}
-
-func (onStatement) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-func (onStatement) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
-
-func (onStatement) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
-
 // firstWith matches the first statement that contains a text.
 func firstWith(text string) func(sql string) bool {
 	var seen atomic.Bool
@@ -137,7 +110,7 @@ func firstWith(text string) func(sql string) bool {
 func (s *site) holdRecount(t *testing.T, matches func(sql string) bool) (isHeld bool, release func()) {
 	t.Helper()
 	held, resume, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	slow := newCounter(storetest.WithTracer(t, s.plain, onStatement{matches, func(*pgx.Conn) { close(held); <-resume }}))
+	slow := newCounter(storetest.WithTracer(t, s.plain, storetest.OnStatement{Matches: matches, Do: func(*pgx.Conn) { close(held); <-resume }}))
 	go func() { done <- recount(t, slow) }()
 	release = func() {
 		t.Helper()
@@ -257,7 +230,7 @@ func TestMergeDuringBrandChange(t *testing.T) {
 				settle(t, s.dispatcher, completed(j, of))
 			}
 			changed := false
-			merging := newCounter(storetest.WithTracer(t, s.plain, onStatement{firstWith(statement), func(*pgx.Conn) {
+			merging := newCounter(storetest.WithTracer(t, s.plain, storetest.OnStatement{Matches: firstWith(statement), Do: func(*pgx.Conn) {
 				s.changeBrand(t, kovalt, brands.Change{Kind: new(brands.Competitor)})
 				settle(t, s.dispatcher, completed(claimed[65], of))
 				changed = true
@@ -276,14 +249,9 @@ func TestMergeDuringBrandChange(t *testing.T) {
 // its facts. From the next change of a brand on they are frozen.
 func TestDeletedWhileRecounted(t *testing.T) {
 	t.Parallel()
-	s, run := newRunningSite(t, 6)
-	s.answer(t, s.dispatcher, texts(6, "Kovalt")...)
-	s.age(t, run, 1, 2, 3, 4)
-	kovalt := s.createBrand(t, brands.Own, "Kovalt")
+	s, run, kovalt := newSiteOfOldAnswers(t)
 	_, release := s.holdRecount(t, firstWith("INSERT INTO visibility_facts"))
-	purged := make(chan error)
-	go func() { purged <- s.purge(t) }()
-	storetest.UntilWaiting(t, s.plain, "transactionid")
+	purged := s.startPurge(t, s.plain)
 	release()
 	must(t, <-purged)
 	s.check(t, "after the recount", visibility.Answers{OK: 6}, 6)
@@ -306,13 +274,10 @@ func TestDeletedWhileRecounted(t *testing.T) {
 // the first one looks for their facts.
 func TestDeletedBetweenRecounts(t *testing.T) {
 	t.Parallel()
-	s, run := newRunningSite(t, 6)
-	s.answer(t, s.dispatcher, texts(6, "Kovalt")...)
-	s.age(t, run, 1, 2, 3, 4)
-	kovalt := s.createBrand(t, brands.Own, "Kovalt")
+	s, _, kovalt := newSiteOfOldAnswers(t)
 	_, first := s.holdRecount(t, firstWith("INSERT INTO visibility_facts"))
 	looks, look := make(chan struct{}), make(chan struct{})
-	purged := s.startPurge(t, storetest.WithTracer(t, s.plain, onStatement{firstWith("FOR UPDATE OF f"), func(*pgx.Conn) {
+	purged := s.startPurge(t, storetest.WithTracer(t, s.plain, storetest.OnStatement{Matches: firstWith("FOR UPDATE OF f"), Do: func(*pgx.Conn) {
 		close(looks)
 		<-look
 	}}))
@@ -333,10 +298,7 @@ func TestDeletedBetweenRecounts(t *testing.T) {
 // they are counted for the first time.
 func TestDeletedWhileFirstCounted(t *testing.T) {
 	t.Parallel()
-	s, run := newRunningSite(t, 6)
-	s.answer(t, s.dispatcher, texts(6, "Kovalt")...)
-	s.age(t, run, 1, 2, 3, 4)
-	kovalt := s.createBrand(t, brands.Own, "Kovalt")
+	s, run, kovalt := newSiteOfOldAnswers(t)
 	s.exec(t, `DELETE FROM visibility_facts`)
 	s.exec(t, `UPDATE measurement_runs SET jobs_counted = 0`)
 	s.exec(t, `INSERT INTO visibility_backlog (account_id, run_id) VALUES ($1, $2)`, s.account, run)
@@ -347,6 +309,15 @@ func TestDeletedWhileFirstCounted(t *testing.T) {
 	s.changeBrand(t, kovalt, alias("Ostrel"))
 	s.check(t, "another change", visibility.Answers{OK: 4, Frozen: 4, Recounting: 2}, 4)
 	s.verify(t)
+}
+
+// newSiteOfOldAnswers returns a site whose run has six answers about its brand. A purge deletes the first four.
+func newSiteOfOldAnswers(t *testing.T) (s *site, run, kovalt store.ID) {
+	t.Helper()
+	s, run = newRunningSite(t, 6)
+	s.answer(t, s.dispatcher, texts(6, "Kovalt")...)
+	s.age(t, run, 1, 2, 3, 4)
+	return s, run, s.createBrand(t, brands.Own, "Kovalt")
 }
 
 // startPurge starts a purge, and returns when it waits for the end of another transaction.

@@ -73,7 +73,9 @@ INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES 
 	for _, name := range []string{"Kovalt Cloud", "Ostrel"} {
 		s.createBrand(t, brands.Competitor, name)
 	}
-	m := s.readMetrics(t, &visibility.Query{Filter: visibility.Filter{Branded: new(true)}, GroupBy: []visibility.Dimension{visibility.ByQuestion}})
+	m := s.readMetrics(t, &visibility.Query{
+		Filter: visibility.Filter{Branded: new(true)}, GroupBy: []visibility.Dimension{visibility.ByQuestion},
+	})
 	for _, row := range m.Rows {
 		if row.Group[0] != "own" {
 			t.Errorf("%q is branded", row.Group[0])

@@ -123,7 +123,7 @@ func TestStepsThatAreKilled(t *testing.T) {
 			w := newSettledWorld(t, true)
 			var left atomic.Int64 // statements until the session ends
 			isLast := func(string) bool { return left.Add(-1) == 0 }
-			pool := storetest.WithTracer(t, w.plain, onStatement{isLast, func(conn *pgx.Conn) {
+			pool := storetest.WithTracer(t, w.plain, storetest.OnStatement{Matches: isLast, Do: func(conn *pgx.Conn) {
 				var ended bool
 				end := w.plain.QueryRow(context.Background(), `SELECT pg_terminate_backend($1, 60000)`, conn.PgConn().PID())
 				if err := end.Scan(&ended); err != nil || !ended {

@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,23 +77,12 @@ func TestMasterStoredConcurrently(t *testing.T) {
 	file := masterFile(t, strings.Repeat("k", 32))
 	for name, want := range map[string]error{file: nil, "": ErrOtherMaster} {
 		pool := storetest.New(t)
-		first := beforeInsertMaster(func() {
+		isInsert := func(sql string) bool { return sql == insertMaster }
+		first := storetest.OnStatement{Matches: isInsert, Do: func(*pgx.Conn) {
 			_, err := OpenMaster(t.Context(), pool, file)
 			must(t, err)
-		})
+		}}
 		_, err := OpenMaster(t.Context(), storetest.WithTracer(t, pool, first), name)
 		wantError(t, "the second process, with the master in "+name, want, err)
 	}
 }
-
-// beforeInsertMaster is a tracer that is called before insertMaster is executed.
-type beforeInsertMaster func()
-
-func (f beforeInsertMaster) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	if q.SQL == insertMaster {
-		f()
-	}
-	return ctx
-}
-
-func (beforeInsertMaster) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
@@ -93,3 +94,35 @@ func (s *Statements) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.Trace
 
 // TraceBatchEnd implements [pgx.BatchTracer].
 func (s *Statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+// OnStatement is a tracer that calls Do before each statement, or batch of statements, for which Matches returns true.
+type OnStatement struct {
+	Matches func(sql string) bool
+	Do      func(conn *pgx.Conn)
+}
+
+// TraceQueryStart implements [pgx.QueryTracer].
+func (o OnStatement) TraceQueryStart(ctx context.Context, conn *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	if o.Matches(q.SQL) {
+		o.Do(conn)
+	}
+	return ctx
+}
+
+// TraceBatchStart implements [pgx.BatchTracer].
+func (o OnStatement) TraceBatchStart(ctx context.Context, conn *pgx.Conn, b pgx.TraceBatchStartData) context.Context {
+	var all strings.Builder
+	for _, q := range b.Batch.QueuedQueries {
+		all.WriteString(q.SQL + ";")
+	}
+	return o.TraceQueryStart(ctx, conn, pgx.TraceQueryStartData{SQL: all.String()})
+}
+
+// TraceQueryEnd implements [pgx.QueryTracer].
+func (OnStatement) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TraceBatchQuery implements [pgx.BatchTracer].
+func (OnStatement) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+// TraceBatchEnd implements [pgx.BatchTracer].
+func (OnStatement) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}

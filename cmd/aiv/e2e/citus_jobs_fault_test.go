@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -155,27 +154,12 @@ func TestFaultCitusServerBackDuringRecount(t *testing.T) {
 		c.resume(t, 1)
 		time.Sleep(time.Second) // a recount looks for changed accounts once a second
 	})
-	const ofStep = "LIMIT 32 FOR UPDATE SKIP LOCKED"
-	pool := storetest.WithTracer(t, open(t, c.url), beforeStatement{ofStep, resume})
+	isStep := func(sql string) bool { return strings.Contains(sql, "LIMIT 32 FOR UPDATE SKIP LOCKED") }
+	pool := storetest.WithTracer(t, open(t, c.url), storetest.OnStatement{Matches: isStep, Do: func(*pgx.Conn) { resume() }})
 	if n, err := counting.New(pool, slog.New(slog.DiscardHandler)).Recount(t.Context()); n != 18 || err != nil {
 		t.Errorf("%d answers were recounted, want 18 (%v)", n, err)
 	}
 }
-
-// beforeStatement is a tracer that calls do before each statement that contains a text.
-type beforeStatement struct {
-	text string
-	do   func()
-}
-
-func (b beforeStatement) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	if strings.Contains(q.SQL, b.text) {
-		b.do()
-	}
-	return ctx
-}
-
-func (beforeStatement) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // TestFaultCitusInDoubt kills the coordinator after it has committed a claim and before the server of the account has,
 // and then that server. Until both are back, the provider has no more jobs in flight than its limit.
