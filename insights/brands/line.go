@@ -94,8 +94,8 @@ func (m *merge) find(in *incoming) int {
 			return i
 		}
 		after, _ := in.apply(*b)
-		if found < 0 || !same && after.equal(b) {
-			found, same = i, after.equal(b)
+		if isSame := after.equal(b); found < 0 || isSame && !same {
+			found, same = i, isSame
 		}
 	}
 	return found

@@ -253,7 +253,7 @@ func (c *course) withoutQuestion(text string) string {
 // escapes match adjacent \u escapes together, because two may be one character.
 var escapes = regexp.MustCompile(`(?:\\u[0-9A-Fa-f]{4})+|\\x[0-9A-Fa-f]{2}|\\.`)
 
-// unescaped returns what an escape stands for.
+// unescaped decodes one match of escapes.
 func unescaped(escape string) string {
 	if digits, ok := strings.CutPrefix(escape, `\x`); ok && digits != "" { // of Python, for a no-break space for example
 		escape = `\u00` + digits
