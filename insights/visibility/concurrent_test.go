@@ -110,7 +110,8 @@ func firstWith(text string) func(sql string) bool {
 func (s *site) holdRecount(t *testing.T, matches func(sql string) bool) (isHeld bool, release func()) {
 	t.Helper()
 	held, resume, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	slow := newCounter(storetest.WithTracer(t, s.plain, storetest.OnStatement{Matches: matches, Do: func(*pgx.Conn) { close(held); <-resume }}))
+	hold := storetest.OnStatement{Matches: matches, Do: func(*pgx.Conn) { close(held); <-resume }}
+	slow := newCounter(storetest.WithTracer(t, s.plain, hold))
 	go func() { done <- recount(t, slow) }()
 	release = func() {
 		t.Helper()
@@ -277,10 +278,8 @@ func TestDeletedBetweenRecounts(t *testing.T) {
 	s, _, kovalt := newSiteOfOldAnswers(t)
 	_, first := s.holdRecount(t, firstWith("INSERT INTO visibility_facts"))
 	looks, look := make(chan struct{}), make(chan struct{})
-	purged := s.startPurge(t, storetest.WithTracer(t, s.plain, storetest.OnStatement{Matches: firstWith("FOR UPDATE OF f"), Do: func(*pgx.Conn) {
-		close(looks)
-		<-look
-	}}))
+	hold := storetest.OnStatement{Matches: firstWith("FOR UPDATE OF f"), Do: func(*pgx.Conn) { close(looks); <-look }}
+	purged := s.startPurge(t, storetest.WithTracer(t, s.plain, hold))
 	first()
 	<-looks
 	s.changeBrand(t, kovalt, alias("Ostrel"))
