@@ -30,7 +30,8 @@ type Executor struct {
 	engine    *engine
 	base      string
 	transport http.RoundTripper
-	pause     time.Duration // before a request is repeated
+	links     http.RoundTripper // for the links of Gemini
+	pause     time.Duration     // before a request is repeated
 	rejected  memory
 
 	linkTime, linksTime time.Duration // longer in tests
@@ -38,7 +39,7 @@ type Executor struct {
 
 // New returns an Executor.
 func New(cfg Config) *Executor {
-	x := &Executor{cfg: cfg, engine: find(cfg.Engine), transport: newTransport(cfg.Parallel), pause: time.Second, linkTime: linkTime, linksTime: linksTime}
+	x := &Executor{cfg: cfg, engine: find(cfg.Engine), transport: newTransport(cfg.Parallel), links: newLinkTransport(), pause: time.Second, linkTime: linkTime, linksTime: linksTime}
 	x.base = strings.TrimSuffix(cfg.URL, "/")
 	if x.base == "" {
 		x.base = x.engine.base

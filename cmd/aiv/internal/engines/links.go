@@ -2,7 +2,6 @@ package engines
 
 import (
 	"context"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -25,6 +24,14 @@ const (
 	linkTime     = 5 * time.Second  // for each
 	linksTime    = 20 * time.Second // for an answer
 )
+
+// newLinkTransport uses each connection once: package http repeats a GET if the server closes a connection that was used
+// before.
+func newLinkTransport() *http.Transport {
+	t := newTransport(0)
+	t.DisableKeepAlives = true
+	return t
+}
 
 // nameLinks replaces the redirecting links among the citations.
 func (x *Executor) nameLinks(ctx context.Context, citations []citation) {
@@ -93,11 +100,10 @@ func (x *Executor) target(ctx context.Context, link string) string {
 		return ""
 	}
 	request.Header.Set("User-Agent", userAgent)
-	r, err := x.transport.RoundTrip(request)
+	r, err := x.links.RoundTrip(request)
 	if err != nil {
 		return ""
 	}
-	io.CopyN(io.Discard, r.Body, 4<<10) // so that the connection can be used again
 	r.Body.Close()
 	target, err := url.Parse(r.Header.Get("Location"))
 	redirects := r.StatusCode >= 300 && r.StatusCode <= 399

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,8 +22,8 @@ func location(status int, to string) http.HandlerFunc {
 }
 
 // TestLinksAreRequestedOnce: without the flag no link is requested, and a title that is a host name is the citation. With it, each
-// link is requested once, nothing is requested where it leads, and what is no redirection to a page stays as without
-// the flag.
+// link is requested once, even if the server closes each connection that is used again; nothing is requested where it
+// leads, and what is no redirection to a page stays as without the flag.
 func TestLinksAreRequestedOnce(t *testing.T) {
 	t.Parallel()
 	links := map[string]http.HandlerFunc{
@@ -49,12 +50,16 @@ func TestLinksAreRequestedOnce(t *testing.T) {
 			`{"url":"https://other.example/grounding-api-redirect/x","title":"kovalt.de"}]`},
 	} {
 		var requests atomic.Int32
+		var connections sync.Map // by the client's address
 		api, mux := enginestest.New(t, "gemini"), http.NewServeMux()
 		mux.Handle("/v1beta/", api)
 		mux.HandleFunc(linkPath+"{link}", func(w http.ResponseWriter, r *http.Request) {
 			requests.Add(1)
+			if _, used := connections.LoadOrStore(r.RemoteAddr, true); used {
+				panic(http.ErrAbortHandler)
+			}
 			for name := range r.Header {
-				if name != "User-Agent" && name != "Accept-Encoding" {
+				if name != "User-Agent" && name != "Accept-Encoding" && name != "Connection" {
 					t.Errorf("a link is requested with the header %s", name)
 				}
 			}
@@ -76,7 +81,7 @@ func TestLinksAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		x := newTest(t, "gemini", "http://127.0.0.1:1", func(c *Config) { c.ResolveLinks = true })
-		x.transport = slow{}
+		x.links = slow{}
 		var found []citation
 		for n := range 3 * linksAtATime {
 			found = append(found, citation{fmt.Sprint("http://127.0.0.1:1", linkPath, n), ""})
