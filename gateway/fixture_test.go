@@ -239,7 +239,7 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) {
 	pool := f.as(t, schema.Dispatch)
 	log := slog.New(slog.DiscardHandler)
 	const timeout = time.Minute
-	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: timeout, MaxWaiting: 1000, Log: log, Count: gateway.Count()})
+	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: timeout, MaxWaiting: 1000, Count: gateway.Count()})
 	at.dialWorkers = listen(t, worker.New(worker.Config{Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, timeout, 100),
 		NewID: store.NewID, Timeout: timeout, Log: log, Metrics: worker.NewMetrics()}))
 	ctx, stop := context.WithCancel(t.Context())

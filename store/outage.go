@@ -12,11 +12,11 @@ import (
 
 // An Outage tracks unreachable servers of a Citus cluster. A read of all accounts needs all servers, so until they are
 // back, the statements that look for work name the accounts of the other servers. The work of these accounts goes on.
+// For a nil Outage all servers are reachable.
 type Outage struct {
-	pool   *pgxpool.Pool
-	log    *slog.Logger
-	effect string
-	now    atomic.Pointer[outage]
+	pool *pgxpool.Pool
+	log  *slog.Logger
+	now  atomic.Pointer[outage]
 }
 
 type outage struct {
@@ -24,12 +24,19 @@ type outage struct {
 	accounts []ID    // on the others, sorted; nil: all servers are reachable
 }
 
-// NewOutage returns an Outage for the database of a pool. It logs each change with its effect on the accounts of
-// unreachable servers.
-func NewOutage(pool *pgxpool.Pool, log *slog.Logger, effect string) *Outage {
-	o := &Outage{pool: pool, log: log, effect: effect}
+// NewOutage returns an Outage for the database of a pool. It logs each change.
+func NewOutage(pool *pgxpool.Pool, log *slog.Logger) *Outage {
+	o := &Outage{pool: pool, log: log}
 	o.now.Store(&outage{})
 	return o
+}
+
+// reachable returns the accounts of the reachable servers, sorted; nil: all accounts.
+func (o *Outage) reachable() []ID {
+	if o == nil {
+		return nil
+	}
+	return o.now.Load().accounts
 }
 
 // AmongAccounts is the condition that the account in a column is among the accounts of the parameter p, or that p is
@@ -40,33 +47,33 @@ func AmongAccounts(column, p string) string {
 
 // Reachable is the form on Citus of a statement that looks for work. It has one more parameter: the accounts of the
 // reachable servers, or NULL for all.
-func (o *Outage) Reachable(sql string) pgx.QueryRewriter { return reachable{o, sql} }
+func (o *Outage) Reachable(sql string) pgx.QueryRewriter { return rewriter{o, sql} }
 
-type reachable struct {
+type rewriter struct {
 	o   *Outage
 	sql string
 }
 
 // RewriteQuery implements [pgx.QueryRewriter].
-func (s reachable) RewriteQuery(_ context.Context, conn *pgx.Conn, sql string, args []any) (string, []any, error) {
+func (s rewriter) RewriteQuery(_ context.Context, conn *pgx.Conn, sql string, args []any) (string, []any, error) {
 	if !IsCitus(conn) {
 		return sql, args, nil
 	}
-	return s.sql, append(slices.Clip(args), s.o.now.Load().accounts), nil
+	return s.sql, append(slices.Clip(args), s.o.reachable()), nil
 }
 
 // Away reports whether an account is on an unreachable server.
 func (o *Outage) Away(account ID) bool {
-	reachable := o.now.Load().accounts
-	if reachable == nil {
-		return false
-	}
+	reachable := o.reachable()
 	_, found := slices.BinarySearchFunc(reachable, account, ID.Compare)
-	return !found
+	return reachable != nil && !found
 }
 
 // Retry calls f, and once more if it has failed because of a server that was not known to be unreachable.
 func (o *Outage) Retry(ctx context.Context, f func() error) error {
+	if o == nil {
+		return f()
+	}
 	before := o.now.Load()
 	err := f()
 	if LostServer(err) && o.find(ctx) == nil && !slices.Equal(before.shards, o.now.Load().shards) {
@@ -78,7 +85,7 @@ func (o *Outage) Retry(ctx context.Context, f func() error) error {
 // Update finds out whether unreachable servers are back, and which accounts have been created. It is to be called every
 // second.
 func (o *Outage) Update(ctx context.Context) error {
-	if o.now.Load().accounts == nil {
+	if o.reachable() == nil {
 		return nil
 	}
 	return o.find(ctx)
@@ -98,7 +105,7 @@ func (o *Outage) find(ctx context.Context) error {
 	}
 	if before := o.now.Swap(found); !slices.Equal(before.shards, found.shards) {
 		if len(found.shards) > 0 {
-			o.log.Warn("servers of the cluster are unreachable; "+o.effect, "shards", len(found.shards))
+			o.log.Warn("servers of the cluster are unreachable; their accounts wait for jobs, schedules, webhooks and recounts", "shards", len(found.shards))
 		} else {
 			o.log.Info("all servers of the cluster are reachable again")
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -109,7 +108,7 @@ func insert(t *testing.T, pool *pgxpool.Pool, account store.ID, rows ...string) 
 		_, err := pool.Exec(t.Context(), sql, account)
 		must(t, err)
 	}
-	if n, err := counting.New(pool, slog.New(slog.DiscardHandler)).Recount(t.Context()); n != 3 || err != nil {
+	if n, err := counting.New(pool, nil).Recount(t.Context()); n != 3 || err != nil {
 		t.Fatalf("%d answers are counted (%v), want 3", n, err)
 	}
 }

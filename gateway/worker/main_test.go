@@ -72,7 +72,7 @@ func siteOf(t testing.TB, pool *pgxpool.Pool) *site {
 	s := &site{t: t, pool: pool, admin: &auth.Admin{Pool: pool, Actor: "test"}}
 	s.worker, s.token = s.newWorker()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s.jobs = jobs.New(jobs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 1000, Log: log})
+	s.jobs = jobs.New(jobs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 1000})
 	t.Cleanup(s.jobs.Stop)
 	s.server = httptest.NewUnstartedServer(nil)
 	s.server.Config = httpserver.New(s.handler(log, nil), log)

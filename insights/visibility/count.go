@@ -3,7 +3,6 @@ package visibility
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"runtime"
 	"slices"
 	"sync"
@@ -20,8 +19,8 @@ import (
 
 // Config contains what a Counter depends on.
 type Config struct {
-	Pool *pgxpool.Pool // for Recount and Merge
-	Log  *slog.Logger  // of Recount
+	Pool   *pgxpool.Pool // for Recount and Merge
+	Outage *store.Outage // on Citus
 
 	// Questions returns the texts of questions of an account, in the order of ids.
 	Questions func(ctx context.Context, db store.Querier, account store.ID, ids []string) ([]string, error)
@@ -44,7 +43,6 @@ type Counter struct {
 	cfg       Config
 	recounted atomic.Uint64
 	looked    time.Time // when Recount last looked at all accounts
-	outage    *store.Outage
 
 	mu         sync.Mutex
 	behind     []store.ID // the accounts with answers to recount, when Recount last looked at all accounts
@@ -61,7 +59,7 @@ const maxCached = 1000
 // NewCounter returns a Counter.
 func NewCounter(cfg Config) *Counter {
 	return &Counter{
-		cfg: cfg, outage: store.NewOutage(cfg.Pool, cfg.Log, "answers of their accounts are not recounted"),
+		cfg:        cfg,
 		brandCache: make(map[store.ID]*accountBrands), runCache: make(map[runKey]*countedRun),
 	}
 }

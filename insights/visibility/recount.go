@@ -59,17 +59,14 @@ func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 // accounts returns the accounts that may have answers to recount. Once a minute it looks at all accounts, otherwise at
 // accounts whose brands have changed recently.
 func (c *Counter) accounts(ctx context.Context) ([]store.ID, error) {
-	if err := c.outage.Update(ctx); err != nil {
-		return nil, err
-	}
 	all := time.Since(c.looked) >= time.Minute
 	statement, onCitus := changedAccounts, citusChangedAccounts
 	if all {
 		statement, onCitus, c.looked = behindAccounts, citusBehindAccounts, time.Now()
 	}
 	var found []store.ID
-	err := c.outage.Retry(ctx, func() (err error) {
-		found, err = store.Collect(ctx, c.cfg.Pool, pgx.RowTo[store.ID], statement, c.outage.Reachable(onCitus))
+	err := c.cfg.Outage.Retry(ctx, func() (err error) {
+		found, err = store.Collect(ctx, c.cfg.Pool, pgx.RowTo[store.ID], statement, c.cfg.Outage.Reachable(onCitus))
 		return err
 	})
 	if all && err == nil {

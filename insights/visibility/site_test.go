@@ -2,7 +2,6 @@ package visibility_test
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -92,7 +91,7 @@ func newCounter(pool *pgxpool.Pool) *visibility.Counter { return visibility.NewC
 // config returns the configuration of a Counter that reads answers and questions as aiv dispatch does.
 func config(pool *pgxpool.Pool) visibility.Config {
 	return visibility.Config{
-		Pool: pool, Log: slog.New(slog.DiscardHandler), Questions: catalog.QuestionTexts,
+		Pool: pool, Questions: catalog.QuestionTexts,
 		Answers: func(ctx context.Context, db store.Querier, account, run store.ID, ordinals []int32, each func([]visibility.Job) error) error {
 			return jobs.EachAnswer(ctx, db, account, run, ordinals, func(found []jobs.Ended) error { return each(counted(found)) })
 		},
@@ -146,7 +145,7 @@ func counted(ended []jobs.Ended) []visibility.Job {
 func (s *site) newDispatcher(t testing.TB, count countFunc, prepare prepareFunc) *jobs.Dispatcher {
 	t.Helper()
 	d := jobs.New(jobs.Config{
-		Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000, LockWait: "1min", Log: slog.New(slog.DiscardHandler), Count: count, Prepare: prepare,
+		Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000, LockWait: "1min", Count: count, Prepare: prepare,
 	})
 	t.Cleanup(d.Stop)
 	return d

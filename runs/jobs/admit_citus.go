@@ -42,7 +42,7 @@ func (w *waitingKeys) empty() bool {
 func (d *Dispatcher) readBacklogOnCitus(ctx context.Context, conn *pgx.Conn) (*waitingKeys, error) {
 	w := &waitingKeys{}
 	var b pgx.Batch
-	b.Queue("", d.outage.Reachable(citusArrivals)).Query(func(rows pgx.Rows) error {
+	b.Queue("", d.cfg.Outage.Reachable(citusArrivals)).Query(func(rows pgx.Rows) error {
 		var k runKey
 		var canceled bool
 		_, err := pgx.ForEachRow(rows, []any{&k.account, &k.run, &canceled}, func() error {
@@ -55,7 +55,7 @@ func (d *Dispatcher) readBacklogOnCitus(ctx context.Context, conn *pgx.Conn) (*w
 		})
 		return err
 	})
-	b.Queue("", d.outage.Reachable(citusDue)).Query(func(rows pgx.Rows) error {
+	b.Queue("", d.cfg.Outage.Reachable(citusDue)).Query(func(rows pgx.Rows) error {
 		var account, run store.ID
 		var ordinal int32
 		_, err := pgx.ForEachRow(rows, []any{&account, &run, &ordinal}, func() error {

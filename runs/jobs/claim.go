@@ -96,7 +96,7 @@ func (d *Dispatcher) claim(ctx context.Context, r *ClaimRequest) ([]Job, error) 
 // claimAll serves claims in one transaction. On Citus it tries again without the accounts of a server that it finds to
 // be unreachable.
 func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) (out []response[Job], err error) {
-	err = d.outage.Retry(ctx, func() (err error) {
+	err = d.cfg.Outage.Retry(ctx, func() (err error) {
 		out, err = d.tryClaims(ctx, requests)
 		return err
 	})

@@ -64,7 +64,7 @@ func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands
 			state.now, backlog = r.now, backlog || r.arrivals || r.due
 			return err
 		}
-		b.Queue(readSupply, d.outage.Reachable(citusSupply), providers, want).Query(collect)
+		b.Queue(readSupply, d.cfg.Outage.Reachable(citusSupply), providers, want).Query(collect)
 		if err := conn.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}

@@ -37,7 +37,6 @@ package jobs
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -55,7 +54,7 @@ type Config struct {
 	Timeout    time.Duration // of one transaction
 	MaxWaiting int           // claims, and settlements, that may wait for a transaction
 	LockWait   string        // lock_timeout of a batch of settlements, which are then retried by run; default: 500ms
-	Log        *slog.Logger
+	Outage     *store.Outage // on Citus
 
 	// Count is called in the transaction that ends jobs with answers or errors, before Finished. It adds its writes to
 	// the batch, which is sent afterwards. It may be nil.
@@ -79,14 +78,13 @@ type Dispatcher struct {
 	stopped context.Context // done when waiting claims must end
 	stop    context.CancelFunc
 	ahead   atomic.Pointer[time.Duration] // the database's clock minus this machine's; nil: not measured yet
-	outage  *store.Outage                 // on Citus
 	counts  counts
 }
 
 // New returns a Dispatcher.
 func New(cfg Config) *Dispatcher {
 	cfg.LockWait = cmp.Or(cfg.LockWait, "500ms")
-	d := &Dispatcher{cfg: cfg, outage: store.NewOutage(cfg.Pool, cfg.Log, "jobs of their accounts are not handed out")}
+	d := &Dispatcher{cfg: cfg}
 	d.stopped, d.stop = context.WithCancel(context.Background())
 	d.claims = batch.New(batch.Config[*ClaimRequest, response[Job]]{
 		Flush: d.claimAll, Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, DropAbandoned: true,

@@ -209,7 +209,7 @@ func TestOverdueRunsAreShuffled(t *testing.T) {
 	for _, run := range []store.ID{other, locked} {
 		storetest.Eventually(t, "the run is first", func() bool {
 			var first store.ID
-			row := s.pool.QueryRow(t.Context(), overdueLeases, s.d.outage.Reachable(citusOverdue))
+			row := s.pool.QueryRow(t.Context(), overdueLeases, s.d.cfg.Outage.Reachable(citusOverdue))
 			must(t, row.Scan(nil, &first, nil, nil, nil))
 			return first == run
 		})

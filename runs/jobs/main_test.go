@@ -94,7 +94,6 @@ func (db *database) open(t testing.TB, settings string) *pgxpool.Pool {
 // dispatcher returns a Dispatcher. What cfg leaves out has a default.
 func (s *site) dispatcher(cfg Config) *Dispatcher {
 	cfg.Pool, cfg.Timeout, cfg.MaxWaiting = cmp.Or(cfg.Pool, s.pool), cmp.Or(cfg.Timeout, time.Minute), 1000
-	cfg.Log = slog.New(slog.DiscardHandler)
 	d := New(cfg)
 	s.t.Cleanup(d.Stop)
 	return d

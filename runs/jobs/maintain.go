@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -33,7 +32,7 @@ const sweepEvery = time.Second
 // unreachable.
 func (d *Dispatcher) onReachable(f func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		return d.outage.Retry(ctx, func() error {
+		return d.cfg.Outage.Retry(ctx, func() error {
 			ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 			defer cancel()
 			return f(ctx)
@@ -42,9 +41,8 @@ func (d *Dispatcher) onReachable(f func(context.Context) error) func(context.Con
 }
 
 func (d *Dispatcher) sweepOnce(ctx context.Context) error {
-	unknown := d.outage.Update(ctx)
 	_, err := d.Sweep(ctx)
-	return errors.Join(unknown, err)
+	return err
 }
 
 // Sweep ends expired leases, and admits arrived runs and due retries. It works in small steps and returns how many jobs
@@ -77,7 +75,7 @@ func (d *Dispatcher) endLeases(ctx context.Context, sql, onCitus string, byRun b
 		First, Last  int32
 		Attempt      int16
 	}
-	all, err := store.Collect(ctx, d.cfg.Pool, pgx.RowToStructByPos[row], sql, d.outage.Reachable(onCitus))
+	all, err := store.Collect(ctx, d.cfg.Pool, pgx.RowToStructByPos[row], sql, d.cfg.Outage.Reachable(onCitus))
 	if err != nil {
 		return 0, err
 	}

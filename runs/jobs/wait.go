@@ -74,14 +74,14 @@ func (d *Dispatcher) poll(ctx context.Context) error {
 	}
 	var backlog bool
 	var providers []string
-	if err := d.cfg.Pool.QueryRow(ctx, claimable, d.outage.Reachable(citusClaimable), nil).Scan(&backlog, &providers); err != nil {
+	if err := d.cfg.Pool.QueryRow(ctx, claimable, d.cfg.Outage.Reachable(citusClaimable), nil).Scan(&backlog, &providers); err != nil {
 		return err
 	}
 	if backlog {
 		if err := d.admitBacklog(ctx); err != nil {
 			return err
 		}
-		if err := d.cfg.Pool.QueryRow(ctx, claimable, d.outage.Reachable(citusClaimable), nil).Scan(&backlog, &providers); err != nil {
+		if err := d.cfg.Pool.QueryRow(ctx, claimable, d.cfg.Outage.Reachable(citusClaimable), nil).Scan(&backlog, &providers); err != nil {
 			return err
 		}
 	}

@@ -28,8 +28,8 @@ type waiting struct {
 // and the runs of a schedule in the order of due times.
 func (s *Scheduler) Evaluate(ctx context.Context) error {
 	var found []waiting
-	err := s.outage.Retry(ctx, func() error {
-		rows, err := s.cfg.Pool.Query(ctx, selectWaiting, s.outage.Reachable(citusSelectWaiting), s.evaluations.waiting())
+	err := s.cfg.Outage.Retry(ctx, func() error {
+		rows, err := s.cfg.Pool.Query(ctx, selectWaiting, s.cfg.Outage.Reachable(citusSelectWaiting), s.evaluations.waiting())
 		if err != nil {
 			return err
 		}

@@ -23,13 +23,13 @@ type SchedulerConfig struct {
 	Response func(*runs.Run) []byte
 
 	Derived insights.EventData // encodes what is derived
+	Outage  *store.Outage      // on Citus
 	Log     *slog.Logger
 }
 
 // A Scheduler carries out due times and evaluates runs. Any number of processes may have one.
 type Scheduler struct {
 	cfg         SchedulerConfig
-	outage      *store.Outage
 	due         retries // by schedule
 	evaluations retries // by account
 	counts      counts
@@ -37,7 +37,7 @@ type Scheduler struct {
 
 // NewScheduler returns a Scheduler.
 func NewScheduler(cfg SchedulerConfig) *Scheduler {
-	return &Scheduler{cfg: cfg, outage: store.NewOutage(cfg.Pool, cfg.Log, "the due times of their accounts wait")}
+	return &Scheduler{cfg: cfg}
 }
 
 const (
@@ -53,7 +53,6 @@ func (s *Scheduler) Tasks() []task.Task {
 		{Name: "carry_out_schedules", Every: 500 * time.Millisecond, Timeout: time.Minute, Prompt: true, Run: s.CarryOut},
 		{Name: "evaluate_runs", Every: time.Second, Timeout: time.Minute, Prompt: true, Run: s.Evaluate},
 		{Name: "purge_occurrences", Every: time.Hour, Timeout: time.Hour, Run: s.purge},
-		{Name: "watch_schedule_servers", Every: time.Second, Timeout: 10 * time.Second, Prompt: true, Run: s.outage.Update},
 	}
 }
 
@@ -63,7 +62,7 @@ func (s *Scheduler) CarryOut(ctx context.Context) error {
 	served := []store.ID{} // accounts that had their turn
 	for {
 		var round []key
-		err := s.outage.Retry(ctx, func() (err error) {
+		err := s.cfg.Outage.Retry(ctx, func() (err error) {
 			round, err = s.round(ctx, served)
 			return err
 		})
@@ -104,7 +103,7 @@ func (s *Scheduler) CarryOut(ctx context.Context) error {
 type key struct{ Account, ID store.ID }
 
 func (s *Scheduler) round(ctx context.Context, served []store.ID) ([]key, error) {
-	return store.Collect(ctx, s.cfg.Pool, pgx.RowToStructByPos[key], selectDue, s.outage.Reachable(citusSelectDue), s.due.waiting(),
+	return store.Collect(ctx, s.cfg.Pool, pgx.RowToStructByPos[key], selectDue, s.cfg.Outage.Reachable(citusSelectDue), s.due.waiting(),
 		roundSize, served)
 }
 

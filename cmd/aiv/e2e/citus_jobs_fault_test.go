@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"aiv/cmd/aiv/internal/counting"
+	"aiv/store"
 	"aiv/store/storetest"
 )
 
@@ -150,13 +151,16 @@ func TestFaultCitusServerBackDuringRecount(t *testing.T) {
 	}
 
 	c.kill(t, 1)
+	pool := open(t, c.url)
+	outage := store.NewOutage(pool, slog.New(slog.DiscardHandler))
 	resume := sync.OnceFunc(func() {
 		c.resume(t, 1)
-		time.Sleep(time.Second) // a recount looks for changed accounts once a second
+		must(t, outage.Update(t.Context())) // as aiv dispatch does once a second
+		time.Sleep(time.Second)             // a recount looks for changed accounts once a second
 	})
 	isStep := func(sql string) bool { return strings.Contains(sql, "LIMIT 32 FOR UPDATE SKIP LOCKED") }
-	pool := storetest.WithTracer(t, open(t, c.url), storetest.OnStatement{Matches: isStep, Do: func(*pgx.Conn) { resume() }})
-	if n, err := counting.New(pool, slog.New(slog.DiscardHandler)).Recount(t.Context()); n != 18 || err != nil {
+	traced := storetest.WithTracer(t, pool, storetest.OnStatement{Matches: isStep, Do: func(*pgx.Conn) { resume() }})
+	if n, err := counting.New(traced, outage).Recount(t.Context()); n != 18 || err != nil {
 		t.Errorf("%d answers were recounted, want 18 (%v)", n, err)
 	}
 }

@@ -64,7 +64,7 @@ func (d *Dispatcher) writable() (all []outcome) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, o := range d.outcomes {
-		if !d.outage.Away(o.delivery.endpoint.account.id) {
+		if !d.cfg.Outage.Away(o.delivery.endpoint.account.id) {
 			all = append(all, o)
 		}
 	}

@@ -37,6 +37,7 @@ type Config struct {
 	AllowPrivate bool           // allow addresses that are not public
 	Deny         []netip.Prefix // allow none of these
 	InFlight     int            // requests of this process at a time; half as many idle connections are kept
+	Outage       *store.Outage  // on Citus
 	Log          *slog.Logger
 }
 
@@ -52,7 +53,6 @@ type Dispatcher struct {
 	cfg    Config
 	id     store.ID // of this process, as the owner of accounts
 	sender *sender
-	outage *store.Outage
 
 	// Tests have others.
 	leaseTime, renewEvery, finalCommit time.Duration
@@ -77,7 +77,6 @@ func New(cfg Config) *Dispatcher {
 	dialer := &restrictedDialer{allowPrivate: cfg.AllowPrivate, deny: cfg.Deny, resolver: net.DefaultResolver, timeout: attemptTimeout}
 	return &Dispatcher{
 		cfg: cfg, id: store.NewID(), sender: newSender(dialer, cfg.InFlight/2),
-		outage:    store.NewOutage(cfg.Pool, cfg.Log, "webhooks of their accounts are not delivered"),
 		leaseTime: leaseTime, renewEvery: renewEvery, finalCommit: finalCommit,
 		nextRound: make(chan struct{}, 1), commit: make(chan struct{}, 1),
 		turns: turns{limits: newLimits(cfg.InFlight)}, accounts: make(map[store.ID]*account),

@@ -106,7 +106,7 @@ func (d *Dispatcher) beginReads(poll bool) (reads []*dueRead) {
 		if a.yielding {
 			continue
 		}
-		reachable := !d.outage.Away(a.id)
+		reachable := !d.cfg.Outage.Away(a.id)
 		for _, e := range a.endpoints {
 			d.turns.dropStale(e, now)
 			if !reachable || !d.turns.needs(e) || e.fetch.ended() && !poll {

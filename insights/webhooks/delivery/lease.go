@@ -19,7 +19,7 @@ func (d *Dispatcher) claim(ctx context.Context) error {
 		limit = 0
 	}
 	d.mu.Unlock()
-	candidates, err := readIDs(ctx, d.cfg.Pool, dueAccounts, d.outage.Reachable(citusDueAccounts), max(limit, 1))
+	candidates, err := readIDs(ctx, d.cfg.Pool, dueAccounts, d.cfg.Outage.Reachable(citusDueAccounts), max(limit, 1))
 	if err != nil || len(candidates) == 0 {
 		return err
 	}
@@ -81,7 +81,7 @@ func (d *Dispatcher) owned() []store.ID {
 func (d *Dispatcher) reachable() []*account {
 	accounts := make([]*account, 0, len(d.accounts))
 	for id, a := range d.accounts {
-		if !d.outage.Away(id) {
+		if !d.cfg.Outage.Away(id) {
 			accounts = append(accounts, a)
 		}
 	}

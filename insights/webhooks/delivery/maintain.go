@@ -20,7 +20,6 @@ func (d *Dispatcher) Tasks() []task.Task {
 		d.task("read_webhook_deliveries", time.Second, d.nextRound, func(ctx context.Context) error { return d.round(ctx, false) }),
 		d.writeTask(),
 		d.task("renew_webhook_leases", d.renewEvery, nil, d.renew),
-		{Name: "check_webhook_servers", Every: time.Second, Prompt: true, Timeout: d.leaseTime, Run: d.outage.Update},
 	}
 }
 
@@ -32,7 +31,7 @@ func (d *Dispatcher) writeTask() task.Task {
 // task returns a task whose run is repeated at once if it has found that a server of the cluster is unreachable.
 func (d *Dispatcher) task(name string, every time.Duration, wake <-chan struct{}, run func(context.Context) error) task.Task {
 	retry := func(ctx context.Context) error {
-		return d.outage.Retry(ctx, func() error { return run(ctx) })
+		return d.cfg.Outage.Retry(ctx, func() error { return run(ctx) })
 	}
 	return task.Task{Name: name, Every: every, Prompt: true, Wake: wake, Timeout: d.leaseTime, Run: retry}
 }

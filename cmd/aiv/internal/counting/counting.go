@@ -4,7 +4,6 @@ package counting
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -17,17 +16,17 @@ import (
 	"aiv/store"
 )
 
-// New returns a Counter. pool and log are for what it does in the background.
-func New(pool *pgxpool.Pool, log *slog.Logger) *visibility.Counter {
-	return visibility.NewCounter(config(pool, log))
+// New returns a Counter. pool and outage are for what it does in the background; outage may be nil.
+func New(pool *pgxpool.Pool, outage *store.Outage) *visibility.Counter {
+	return visibility.NewCounter(config(pool, outage))
 }
 
 // Invariants returns the invariants of facts.
 func Invariants() []store.Invariant { return visibility.NewCounter(config(nil, nil)).Invariants() }
 
-func config(pool *pgxpool.Pool, log *slog.Logger) visibility.Config {
+func config(pool *pgxpool.Pool, outage *store.Outage) visibility.Config {
 	return visibility.Config{
-		Pool: pool, Log: log, Questions: catalog.QuestionTexts,
+		Pool: pool, Outage: outage, Questions: catalog.QuestionTexts,
 		Answers: func(ctx context.Context, db store.Querier, account, run store.ID, ordinals []int32, each func([]visibility.Job) error) error {
 			return jobs.EachAnswer(ctx, db, account, run, ordinals, func(found []jobs.Ended) error { return each(Jobs(found)) })
 		},

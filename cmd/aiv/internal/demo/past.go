@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -83,9 +82,8 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 		Pool: d.pool, Checks: unchecked{}, NewID: func() store.ID { return next }, Timeout: 30 * time.Second, MaxWaiting: len(sampleRuns),
 		Enqueue: jobs.EnqueueSQL,
 	})
-	log := slog.New(slog.DiscardHandler)
 	dispatcher := jobs.New(jobs.Config{
-		Pool: d.pool, Timeout: 30 * time.Second, MaxWaiting: 10, Log: log, Count: counting.Count(counting.New(d.pool, log)),
+		Pool: d.pool, Timeout: 30 * time.Second, MaxWaiting: 10, Count: counting.Count(counting.New(d.pool, nil)),
 	})
 	defer dispatcher.Stop()
 	if err := d.cancelOthers(ctx, writer); err != nil {

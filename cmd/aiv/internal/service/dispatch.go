@@ -90,16 +90,17 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	counter := counting.New(background, log)
+	outage := store.NewOutage(pool, log)
+	counter := counting.New(background, outage)
 	dispatcher := jobs.New(jobs.Config{
-		Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Log: log,
+		Pool: pool, Timeout: writeTimeout, MaxWaiting: o.waiting, Outage: outage,
 		Count: counting.Count(counter), Prepare: counting.Prepare(counter), Finished: RecordFinished,
 	})
-	scheduler := newScheduler(pool, o.waiting, log)
+	scheduler := newScheduler(pool, o.waiting, outage, log)
 	requests, connections := deliveriesWithin(maxDescriptors())
 	o.outgoing = connections
 	deliveries := delivery.New(delivery.Config{
-		Pool: pool, Master: master, AllowPrivate: o.webhooks.allowPrivate, Deny: o.webhookDeny, InFlight: requests, Log: log,
+		Pool: pool, Master: master, AllowPrivate: o.webhooks.allowPrivate, Deny: o.webhookDeny, InFlight: requests, Outage: outage, Log: log,
 	})
 	metrics := worker.NewMetrics()
 	metrics.Also(writeJobs(dispatcher))
@@ -114,7 +115,8 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 		Log: log, Requests: o.requests, Metrics: metrics,
 	})
 	s := &service{Options: &o.Options, name: schema.Dispatch, pool: pool, log: log, metrics: metrics, server: httpserver.New(handler, log), path: worker.Base}
-	s.tasks = slices.Concat(dispatcher.Tasks(), scheduler.Tasks(), deliveries.Tasks(), o.tasks(background, counter, log))
+	s.tasks = append(slices.Concat(dispatcher.Tasks(), scheduler.Tasks(), deliveries.Tasks(), o.tasks(background, counter, log)),
+		task.Task{Name: "watch_servers", Every: time.Second, Timeout: 10 * time.Second, Prompt: true, Run: outage.Update})
 	s.end = deliveries.End
 	if o.Beside != nil {
 		s.beside = func(ctx context.Context) { o.Beside(ctx, dispatcher) }

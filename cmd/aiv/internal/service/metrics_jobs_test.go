@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
@@ -36,7 +35,7 @@ func TestRecountMetrics(t *testing.T) {
 		`INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
 		 SELECT id, id, generate_series(1, 7), 1, true, now(), now(), '{"text":"Kovalt."}' FROM accounts`,
 		`INSERT INTO visibility_backlog (account_id, run_id) SELECT id, id FROM accounts`)
-	counter := counting.New(pool, slog.New(slog.DiscardHandler))
+	counter := counting.New(pool, nil)
 	want := func(recounted, waiting int, oldest string) {
 		t.Helper()
 		var e telemetry.Exposition
@@ -68,7 +67,7 @@ func TestSlowBacklog(t *testing.T) {
 	storetest.Exec(t, pool, `INSERT INTO providers (code, name) VALUES ('p', 'P')`,
 		`INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
 		SELECT gen_random_uuid(), gen_random_uuid(), 1, 'p', now(), 3, 5 FROM generate_series(1, 2)`)
-	d := jobs.New(jobs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 10, Log: slog.New(slog.DiscardHandler)})
+	d := jobs.New(jobs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 10})
 	t.Cleanup(d.Stop)
 	page := func(ctx context.Context) string {
 		var e telemetry.Exposition
