@@ -35,6 +35,21 @@ func TestLeasesEndAsRequested(t *testing.T) {
 	}
 }
 
+// TestClockSteps: answered_at is compared with the database's present time, also if its clock has stepped since the
+// latest transaction.
+func TestClockSteps(t *testing.T) {
+	db := newDatabase(t)
+	s := siteOf(t, storetest.WithClockAhead(t, db, 0))
+	s.order(1, 1)
+	r := s.post("claim", `{"limit":1,"lease_seconds":900,"providers":null,"wait_seconds":0}`)
+	storetest.SetClockAhead(t, db, 10*time.Minute)
+	r = s.post("settle", fmt.Sprintf(`{"jobs":[{"id":"%s","attempt":1,"outcome":"completed","answer":{"text":"","citations":[],
+		"search_queries":[],"model_version":null,"answered_at":"%s"}}]}`, r.body.Jobs[0]["id"], store.FormatTime(time.Now().Add(10*time.Minute))))
+	if r.status != 200 || r.body.Jobs[0]["state"] != "settled" {
+		t.Errorf("%d %s", r.status, r.raw)
+	}
+}
+
 // TestRefusedBeforeTheBodyIsRead: what is refused before a route reads its body, such as requests with a token that was
 // revoked since its last request. Every 401 takes guessDelay at least.
 func TestRefusedBeforeTheBodyIsRead(t *testing.T) {

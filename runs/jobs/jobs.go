@@ -106,14 +106,19 @@ const (
 
 // Now returns the database's time: this machine's clock plus the difference measured in the latest transaction.
 func (d *Dispatcher) Now(ctx context.Context) (time.Time, error) {
-	if d.ahead.Load() == nil {
-		now, err := store.Now(ctx, d.cfg.Pool)
-		if err != nil {
-			return now, err
-		}
+	if ahead := d.ahead.Load(); ahead != nil {
+		return time.Now().Add(*ahead), nil
+	}
+	return d.ReadNow(ctx)
+}
+
+// ReadNow reads the database's time. Now is wrong if a clock has stepped since the latest transaction; ReadNow is not.
+func (d *Dispatcher) ReadNow(ctx context.Context) (time.Time, error) {
+	now, err := store.Now(ctx, d.cfg.Pool)
+	if err == nil {
 		d.noteClock(now)
 	}
-	return time.Now().Add(*d.ahead.Load()), nil
+	return now, err
 }
 
 func (d *Dispatcher) noteClock(now time.Time) { d.ahead.Store(new(time.Until(now))) }
