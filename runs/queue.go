@@ -12,7 +12,7 @@ type Queue struct {
 	OpenRuns   int64          // queued or running
 	QueuedJobs int64          // of the open runs
 	Oldest     *time.Time     // creation of the oldest open run; nil: there is none
-	Age        *time.Duration // of that run, by the database's clock
+	Age        *time.Duration // of that run, by the database's clock; not negative, even if that has stepped back
 }
 
 // ReadQueue counts all open runs and their queued jobs.
@@ -20,7 +20,7 @@ func ReadQueue(ctx context.Context, pool *pgxpool.Pool) (q Queue, err error) {
 	var seconds *float64
 	err = pool.QueryRow(ctx, readQueue).Scan(&q.OpenRuns, &q.QueuedJobs, &q.Oldest, &seconds)
 	if seconds != nil {
-		q.Age = new(time.Duration(*seconds * float64(time.Second)))
+		q.Age = new(max(0, time.Duration(*seconds*float64(time.Second))))
 	}
 	return q, err
 }
@@ -35,6 +35,6 @@ type Backlog struct {
 func ReadBacklog(ctx context.Context, pool *pgxpool.Pool, limit int) (b Backlog, err error) {
 	var seconds float64
 	err = pool.QueryRow(ctx, readBacklog, limit).Scan(&b.Runs, &seconds)
-	b.Oldest = time.Duration(seconds * float64(time.Second))
+	b.Oldest = max(0, time.Duration(seconds*float64(time.Second)))
 	return b, err
 }

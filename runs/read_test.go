@@ -163,4 +163,12 @@ SELECT account_id, id, 1, 'p', created_at, 8, 10 FROM run`, ids[1])
 	if backlog.Runs != 2 || backlog.Oldest <= 0 {
 		t.Errorf("%+v, want 2 runs, the bound", backlog)
 	}
+	s.exec(t, `UPDATE measurement_runs SET created_at = created_at + interval '1 day'`) // the database's clock was ahead
+	queue, err = runs.ReadQueue(t.Context(), s.pool)
+	must(t, err)
+	backlog, err = runs.ReadBacklog(t.Context(), s.pool, 2)
+	must(t, err)
+	if *queue.Age != 0 || backlog.Oldest != 0 {
+		t.Errorf("the oldest run is %v and %v old, want 0", *queue.Age, backlog.Oldest)
+	}
 }
