@@ -151,6 +151,8 @@ func TestJobsOfAClaimPartWays(t *testing.T) {
 	stats := s.d.Stats()
 	stats.Started.Sum = stats.Started.Sum.Truncate(20 * time.Minute)
 	equal(t, want, stats)
+	stats.Started.add(-time.Hour, 1) // the clock has stepped back
+	equal(t, want.Started.Sum, stats.Started.Sum)
 }
 
 // TestUnknownJobs: ids that name no job of an existing run are stale, and their neighbors are settled. To a worker of

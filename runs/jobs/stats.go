@@ -83,6 +83,7 @@ func (c *counts) claimed(w *claimWrites) {
 }
 
 func (h *Histogram) add(d time.Duration, n uint64) {
+	d = max(0, d) // the clock may have stepped back, but a sum must not decrease
 	i, _ := slices.BinarySearch(StartedBounds[:], d)
 	h.Counts[i] += n
 	h.Sum += d * time.Duration(n)
