@@ -62,9 +62,12 @@ WITH ` + events.Recorded + `, queued AS (
 INSERT INTO webhook_queues AS q (account_id, wake_at)
 SELECT DISTINCT account_id, now() FROM queued ORDER BY account_id` + wakeQueues
 
+	// wakeQueues leaves the lease of an owner. No lease ends later than in a minute, and no transaction waits for another
+	// one: a later end is from a time when the database's clock was ahead, perhaps of a process that has ended.
 	wakeQueues = `
 ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1,
-  wake_at = CASE WHEN q.owner IS NULL THEN LEAST(q.wake_at, excluded.wake_at) ELSE q.wake_at END`
+  wake_at = CASE WHEN q.owner IS NULL THEN LEAST(q.wake_at, excluded.wake_at)
+    WHEN q.wake_at - excluded.wake_at > '2 minutes' THEN excluded.wake_at ELSE q.wake_at END`
 
 	// countHost counts a test or a resend to a host name. It returns no row if the second already has the maximum.
 	countHost = `

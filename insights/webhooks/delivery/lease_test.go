@@ -23,6 +23,10 @@ func TestProcessThatEnded(t *testing.T) {
 	f.Exec(t, `UPDATE webhook_queues SET wake_at = now()`)
 	f.deliver()
 	equal(t, 4, r.received(), "requests")
+	f.Exec(t, `UPDATE webhook_queues SET owner = $1, wake_at = now() + interval '1 hour'`, store.NewID()) // the clock was ahead
+	c.record(1)
+	f.deliver()
+	equal(t, 5, r.received(), "requests")
 	if leaseTime+renewEvery > time.Minute {
 		t.Error("a lease may outlast its process by a minute")
 	}
