@@ -20,7 +20,7 @@ func (a *Admin) BeginErasing(ctx context.Context, id store.ID) (revoked time.Dur
 		}
 		return tx.QueryRow(ctx, sinceRevocation, id).Scan(&revoked)
 	})
-	return revoked, err
+	return max(0, revoked), err // the database's clock may have been ahead then
 }
 
 // EndErasing deletes the credentials of an account and replaces its name. No row must refer to the credentials. The

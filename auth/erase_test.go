@@ -75,6 +75,8 @@ func TestEraseAgain(t *testing.T) {
 	o.key(o.RevokeKey(t.Context(), long.ID))
 	o.exec(`UPDATE credentials SET revoked_at = now() - interval '5 hours' WHERE id = $1`, long.ID)
 	erase(o.account.ID, 0, time.Hour)
+	o.exec(`UPDATE credentials SET revoked_at = now() + interval '5 hours' WHERE id = $1`, long.ID) // the clock was ahead
+	erase(o.account.ID, 0, 0)
 	o.exec(`UPDATE credentials SET revoked_at = now() - interval '2 hours' WHERE revoked_at IS NOT NULL`)
 	first := account()
 	equal(t, "the account is erased", true, first.ErasedAt != nil)
