@@ -72,7 +72,9 @@ func (s *sender) send(ctx context.Context, url string, header http.Header, body 
 	if response.StatusCode < 100 { // the transport accepts it, HTTP and the schema do not
 		return result{err: webhooks.ErrorConnection}
 	}
-	io.CopyN(io.Discard, response.Body, maxDrain)
+	if response.StatusCode != http.StatusSwitchingProtocols { // its body is the connection, which ctx no longer closes
+		io.CopyN(io.Discard, response.Body, maxDrain)
+	}
 
 	r := result{status: response.StatusCode, retryAfter: retryAfter(response.Header.Get("Retry-After"))}
 	switch {

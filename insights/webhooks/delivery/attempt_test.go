@@ -67,6 +67,10 @@ func TestEachResponseHasAResult(t *testing.T) {
 			}
 			defer conn.Close()
 			io.WriteString(conn, response)
+			conn.SetReadDeadline(time.Now().Add(waitTimeout))
+			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%.40q: the connection stays open", response)
+			}
 		})
 	}
 	respond := func(status string, headers ...string) string {
