@@ -75,7 +75,7 @@ type accountBrands struct {
 	matcher *match.Matcher
 
 	mu        sync.Mutex
-	questions map[store.ID][]*match.Question // of runs
+	questions map[string]*match.Question // by text
 }
 
 func (b *accountBrands) isOwn(brand int32) bool { return int(brand) < len(b.own) && b.own[brand] }
@@ -249,13 +249,12 @@ func (c *Counter) readTexts(ctx context.Context, db store.Querier, r *countedRun
 // count returns the facts of jobs of a run. It uses all processors.
 func (c *Counter) count(b *accountBrands, r *countedRun, jobs []Job) []Fact {
 	facts := make([]Fact, len(jobs))
-	questions := b.questionsOf(r)
 	parts := min(runtime.GOMAXPROCS(0), len(jobs)/8+1)
 	var group sync.WaitGroup
 	for part := range parts {
 		group.Go(func() {
 			for i := part; i < len(jobs); i += parts {
-				facts[i] = b.fact(r, questions, &jobs[i])
+				facts[i] = b.fact(r, &jobs[i])
 			}
 		})
 	}
@@ -263,26 +262,26 @@ func (c *Counter) count(b *accountBrands, r *countedRun, jobs []Job) []Fact {
 	return facts
 }
 
-// questionsOf returns the questions of a run as the matcher takes them.
-func (b *accountBrands) questionsOf(r *countedRun) []*match.Question {
+// question returns a question as the matcher takes it. It is kept by its text, because runs repeat questions.
+func (b *accountBrands) question(text string) *match.Question {
+	b.mu.Lock()
+	known := b.questions[text]
+	b.mu.Unlock()
+	if known != nil {
+		return known
+	}
+	q := b.matcher.Question(text)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	questions := b.questions[r.id]
-	if questions == nil {
-		if len(b.questions) >= maxCached {
-			clear(b.questions)
-		}
-		questions = make([]*match.Question, len(r.texts))
-		for i, text := range r.texts {
-			questions[i] = b.matcher.Question(text)
-		}
-		b.questions[r.id] = questions
+	if len(b.questions) >= maxCached {
+		clear(b.questions)
 	}
-	return questions
+	b.questions[text] = q
+	return q
 }
 
 // fact counts one job, unless it was counted before with the same brands.
-func (b *accountBrands) fact(r *countedRun, questions []*match.Question, j *Job) Fact {
+func (b *accountBrands) fact(r *countedRun, j *Job) Fact {
 	if j.Prepared != nil && j.Prepared.brands == b {
 		return j.Prepared.fact
 	}
@@ -296,7 +295,7 @@ func (b *accountBrands) fact(r *countedRun, questions []*match.Question, j *Job)
 		f.Status = Truncated
 		return f
 	}
-	question := questions[int(j.Ordinal-1)/int(r.repetitions)%len(questions)]
+	question := b.question(r.texts[int(j.Ordinal-1)/int(r.repetitions)%len(r.texts)])
 	found := b.matcher.Match(match.Answer{Text: j.Answer.Text, Question: question, Citations: j.Answer.Citations})
 	if found.Empty {
 		f.Status = Empty
@@ -322,7 +321,7 @@ func (b *accountBrands) fact(r *countedRun, questions []*match.Question, j *Job)
 }
 
 func newAccountBrands(active []brands.Brand, version brands.Version) *accountBrands {
-	b := &accountBrands{version: version, matcher: brands.Compile(active), questions: make(map[store.ID][]*match.Question)}
+	b := &accountBrands{version: version, matcher: brands.Compile(active), questions: make(map[string]*match.Question)}
 	for i := range active {
 		brand := &active[i]
 		b.numbers = append(b.numbers, brand.Number)
