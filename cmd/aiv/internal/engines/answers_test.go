@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -294,5 +295,24 @@ func TestAnswersAreBounded(t *testing.T) {
 		utf8.RuneCountInString(*a.Citations[99].Title), utf8.RuneCountInString(a.SearchQueries[49])}
 	if !slices.Equal(got, []int{262_143, 100, 50, 128, 512, 512}) || !a.Truncated || !strings.HasPrefix(text, a.Text) {
 		t.Errorf("lengths of the text, citations, queries, version, a title and a query: %v", got)
+	}
+}
+
+// TestManyListedPages: the list of pages is not read for each mark of the text. It would take 144 MB here, and the time of
+// the product.
+func TestManyListedPages(t *testing.T) {
+	const pages = 3000
+	var marks strings.Builder
+	for n := range pages {
+		fmt.Fprintf(&marks, "[%d]", n+1)
+	}
+	body := fmt.Sprintf(`{"citations":[%s""],"search_results":[%s{}],%s`, strings.Repeat(`"",`, pages-1), strings.Repeat("{},", pages-1),
+		ofChat(`{"message":{"content":"` + marks.String() + `"}}`)[1:])
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	settled(t, "chat", true, canned{200, nil, body})
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 50<<20 {
+		t.Errorf("a response with %d pages took %d MB", pages, took>>20)
 	}
 }

@@ -103,18 +103,18 @@ func chatCitations(r response, message value, text string) (found []citation) {
 	if len(found) > 0 {
 		return found
 	}
+	titles := make(map[string]string) // by URL
+	for _, result := range r.at("search_results").list() {
+		if url := result.at("url").text(); titles[url] == "" {
+			titles[url] = result.at("title").text()
+		}
+	}
 	listed := r.at("citations").list()
 	for _, n := range marked(text) {
-		if n < 1 || n > int64(len(listed)) {
-			continue
+		if n >= 1 && n <= int64(len(listed)) {
+			url := listed[n-1].text()
+			found = append(found, citation{url, titles[url]})
 		}
-		c := citation{url: listed[n-1].text()}
-		for _, result := range r.at("search_results").list() {
-			if result.at("url").text() == c.url && c.title == "" {
-				c.title = result.at("title").text()
-			}
-		}
-		found = append(found, c)
 	}
 	return found
 }
