@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -115,8 +116,11 @@ func IsUnavailable(err error) bool {
 		}
 		return LostServer(err)
 	}
-	if _, ok := errors.AsType[net.Error](err); ok {
-		return true
+	if e, ok := errors.AsType[net.Error](err); ok {
+		// Alone, a syscall.Errno is of a file: in errors of connections it is part of a *net.OpError.
+		if _, ofFile := e.(syscall.Errno); !ofFile {
+			return true
+		}
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,6 +42,7 @@ func TestKindsOfErrors(t *testing.T) {
 			code("40001"), // serialization failure
 			context.DeadlineExceeded, context.Canceled, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, os.ErrDeadlineExceeded,
 			&net.OpError{Op: "dial", Err: errors.New("refused")},
+			&net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.ECONNRESET)},
 		}},
 		{true, true, []error{
 			code("08006"), // a lost server of a cluster
@@ -64,6 +66,7 @@ func TestKindsOfErrors(t *testing.T) {
 			batch.ErrOverloaded, // has another problem code
 			pgx.ErrNoRows,
 			errors.New("out of ideas"),
+			&os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC},
 		}},
 	} {
 		for _, err := range test.errs {
