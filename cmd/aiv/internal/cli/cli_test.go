@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -78,5 +80,15 @@ func TestProgressIsErased(t *testing.T) {
 	end()
 	if b.String() != "" {
 		t.Errorf("output of a short import: %q", b.String())
+	}
+}
+
+// TestFailedReplacementLeavesNoFile: what was written is removed if it cannot be renamed.
+func TestFailedReplacementLeavesNoFile(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "out")
+	err := ReplaceFile(name, func(io.Writer) error { return os.Mkdir(name, 0o700) })
+	if left, _ := os.ReadDir(dir); err == nil || len(left) != 1 {
+		t.Errorf("got %v, and the files %v", err, left)
 	}
 }

@@ -77,10 +77,13 @@ func ReplaceFile(name string, write func(io.Writer) error) error {
 	if err == nil {
 		err = file.Sync() // or a power failure could leave an empty file under the name
 	}
-	if err := errors.Join(err, file.Close()); err != nil {
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(partial, name) // fails for a mount point, such as a file of the host in a container
+	}
+	if err != nil {
 		return errors.Join(err, os.Remove(partial))
 	}
-	return os.Rename(partial, name)
+	return nil
 }
 
 // setMode changes the permissions of a file if they differ. Some file systems have the same for all files, and allow no
