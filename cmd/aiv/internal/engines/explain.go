@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -79,5 +80,5 @@ func (x *Executor) Address() string {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	return u.Hostname() + ":" + port
+	return net.JoinHostPort(u.Hostname(), port)
 }

@@ -245,3 +245,13 @@ func TestCheckURL(t *testing.T) {
 		t.Errorf("without an address: openai %v, chat %v", errs[0], errs[1])
 	}
 }
+
+// TestAddress: the log names the host and the port of a base address.
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{"https://host/v1": "host:443", "http://[::1]:1/v1": "[::1]:1", "http://[::1]": "[::1]:80"} {
+		if got := New(Config{Engine: "chat", URL: url}).Address(); got != want {
+			t.Errorf("%s: got %s, want %s", url, got, want)
+		}
+	}
+}
