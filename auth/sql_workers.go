@@ -14,14 +14,15 @@ const (
 
 	listWorkers = `SELECT ` + workerColumns + ` FROM workers ORDER BY created_at, id`
 
+	// The clock may have been ahead when a worker was seen: then it counts as seen from its next request on.
 	countSeen = `
-SELECT count(*) FROM workers WHERE revoked_at IS NULL AND last_seen_at > now() - interval '5 minutes'
+SELECT count(*) FROM workers WHERE revoked_at IS NULL AND last_seen_at BETWEEN now() - interval '5 minutes' AND now()
   AND ($1::text = '' OR providers IS NULL OR $1 = ANY (providers))`
 
 	revokeWorker = `UPDATE workers SET revoked_at = LEAST(revoked_at, now()) WHERE id = $1 RETURNING ` + workerColumns
 
 	findWorkers = `
-SELECT ` + workerColumns + `, token_hash, last_seen_at IS NOT NULL AND last_seen_at > now() - interval '1 minute'
+SELECT ` + workerColumns + `, token_hash, last_seen_at IS NOT NULL AND last_seen_at BETWEEN now() - interval '1 minute' AND now()
 FROM workers WHERE token_hash = ANY ($1::bytea[]) AND revoked_at IS NULL`
 
 	// seeWorkers leaves the rows alone that another request is writing.

@@ -43,6 +43,7 @@ func TestWorkerTokens(t *testing.T) {
 INSERT INTO workers (id, name, token_hash, last_seen_at) VALUES
   (gen_random_uuid(), 'never', sha256('1'), NULL),
   (gen_random_uuid(), 'before', sha256('2'), now() - interval '6 minutes'),
+  (gen_random_uuid(), 'by a clock ahead', sha256('4'), now() + interval '1 hour'),
   (gen_random_uuid(), 'of all providers', sha256('3'), now())`)
 	seen := func(provider string, want int) {
 		t.Helper()
@@ -64,7 +65,7 @@ INSERT INTO workers (id, name, token_hash, last_seen_at) VALUES
 	equal(t, "the worker after a second revocation", w, again)
 	all, err := o.Workers(t.Context())
 	must(t, err)
-	equal(t, "workers", 4, len(all))
+	equal(t, "workers", 5, len(all))
 	equal(t, "oldest worker", w, all[0])
 	seen("", 1)
 	for name, unknown := range map[string]auth.Hash{"a revoked worker": hash, "an unknown token": {}} {
@@ -88,7 +89,7 @@ INSERT INTO workers (id, name, token_hash, last_seen_at) VALUES
 func TestLastSeen(t *testing.T) {
 	o := newOffice(t)
 	_, hash := o.worker()
-	for before, after := range map[time.Duration]time.Duration{30 * time.Second: 30 * time.Second, 90 * time.Second: 0} {
+	for before, after := range map[time.Duration]time.Duration{30 * time.Second: 30 * time.Second, 90 * time.Second: 0, -time.Hour: 0} {
 		o.exec(`UPDATE workers SET last_seen_at = now() - $1::interval`, before)
 		o.done(o.find(hash))
 		var ago time.Duration
