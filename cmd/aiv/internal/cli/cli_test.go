@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -90,5 +93,30 @@ func TestFailedReplacementLeavesNoFile(t *testing.T) {
 	err := ReplaceFile(name, func(io.Writer) error { return os.Mkdir(name, 0o700) })
 	if left, _ := os.ReadDir(dir); err == nil || len(left) != 1 {
 		t.Errorf("got %v, and the files %v", err, left)
+	}
+}
+
+// TestInputIsInterrupted: a named pipe without data is not waited for after the end of the context.
+func TestInputIsInterrupted(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	writer, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(5*time.Second, func() { writer.Close() }).Stop()
+	defer writer.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer time.AfterFunc(10*time.Millisecond, cancel).Stop()
+	file, err := (&Call{Program: &Program{}}).Input(ctx, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.Read(make([]byte, 1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
 	}
 }

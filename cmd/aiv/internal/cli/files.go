@@ -11,36 +11,24 @@ import (
 	"path/filepath"
 )
 
-// Input opens a file that a command reads. "-" is stdin; a read of it ends when ctx ends.
+// Input opens a file that a command reads. "-" is stdin. A read ends when ctx ends.
 func (c *Call) Input(ctx context.Context, name string) (io.ReadCloser, error) {
+	from := io.NopCloser(c.Stdin)
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
 			return nil, err
 		}
-		return &interruptible{file, ctx}, nil
+		from = file
 	}
 	r, w := io.Pipe()
 	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
 	go func() {
-		_, err := io.Copy(w, c.Stdin) // outlives ctx: a read from a terminal cannot be interrupted
+		defer from.Close()
+		_, err := io.Copy(w, from) // outlives ctx: a read from a terminal or a pipe cannot be interrupted
 		w.CloseWithError(err)
 	}()
 	return r, nil
-}
-
-// An interruptible file is not read any more when its context has ended.
-type interruptible struct {
-	*os.File
-	ctx context.Context
-}
-
-// Read implements io.Reader.
-func (f *interruptible) Read(b []byte) (int, error) {
-	if err := f.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return f.File.Read(b)
 }
 
 // ReplaceFile creates or replaces a file with what write writes, completely or not at all. A file that is not regular,
