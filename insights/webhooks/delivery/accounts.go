@@ -69,7 +69,7 @@ type accountRow struct {
 	Endpoint      *store.ID
 	URL           *string
 	SecretVersion *int
-	PreviousUntil *time.Time
+	Rotating      bool // the previous secret signs too
 	Failing       bool
 }
 
@@ -167,7 +167,7 @@ func (d *Dispatcher) update(a *account, rows []accountRow) {
 func (e *endpoint) update(r accountRow, m *webhooks.Master) {
 	e.url, e.disabled = *r.URL, false
 	e.keys = [][]byte{m.Key(e.id, *r.SecretVersion)}
-	if r.PreviousUntil != nil && r.PreviousUntil.After(time.Now()) {
+	if r.Rotating {
 		e.keys = append(e.keys, m.Key(e.id, *r.SecretVersion-1))
 	}
 }
