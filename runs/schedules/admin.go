@@ -134,11 +134,11 @@ ORDER BY s.next_at NULLS LAST, s.account_id, s.id`
   s.credential_id, s.refused, s.created_at, s.updated_at`
 
 	countByStatus = `
-SELECT paused_reason, count(*), COALESCE(GREATEST(extract(epoch FROM now() - min(next_at)), 0), 0)::double precision
+SELECT paused_reason, count(*), GREATEST(extract(epoch FROM now() - min(next_at)), 0)::double precision
 FROM schedules GROUP BY paused_reason`
 
 	countWaiting = `
-SELECT count(*), COALESCE(extract(epoch FROM now() - min(r.finished_at)), 0)::double precision
+SELECT count(*), GREATEST(extract(epoch FROM now() - min(r.finished_at)), 0)::double precision
 FROM schedule_occurrences o JOIN measurement_runs r ON r.account_id = o.account_id AND r.id = o.run_id
 WHERE o.run_id IS NOT NULL AND o.evaluated_at IS NULL AND r.finished_at IS NOT NULL`
 )
