@@ -64,17 +64,18 @@ func (s *Schema) check(v *strictjson.Value, at *request.Location, f *problem.Fau
 	case s.Type == "integer" && strings.ContainsAny(v.Text, ".eE"):
 		f.Add(at.String(), "must be an integer")
 	}
+	seen := make(map[string]int) // indexes of words
 	for i := range v.Items {
 		item := &v.Items[i]
 		s.Items.check(item, at.Item(i), f)
 		// The words of a list are checked here because they are joined by commas, which a word could contain.
 		if words := s.Items.Enum; words != nil && item.Kind == strictjson.KindString {
-			first := slices.IndexFunc(v.Items[:i], func(other strictjson.Value) bool { return other.Text == item.Text })
-			switch {
-			case !slices.Contains(words, item.Text):
-				f.Add(at.Item(i).String(), "must be one of "+strings.Join(words, ", "))
-			case first >= 0:
+			if first, found := seen[item.Text]; found {
 				f.Add(at.Item(i).String(), "duplicates "+at.Item(first).String())
+			} else if slices.Contains(words, item.Text) {
+				seen[item.Text] = i
+			} else {
+				f.Add(at.Item(i).String(), "must be one of "+strings.Join(words, ", "))
 			}
 		}
 	}
