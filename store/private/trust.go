@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 )
 
 // This file keeps other accounts from redirecting what the private server's processes write. It matters most for root,
@@ -22,6 +23,9 @@ func Resolve(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
+	}
+	if !utf8.ValidString(dir) { // the supervisor gets the path as JSON
+		return "", fmt.Errorf("the path %q is not valid UTF-8", dir)
 	}
 	links := 0
 	if dir, err = resolve(dir, &links); err != nil {

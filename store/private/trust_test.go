@@ -58,6 +58,7 @@ func TestFoldersAreRefused(t *testing.T) {
 		{"a link that another link leads to, in a folder of another account", isRoot,
 			"mkdir theirs; ln -s ELSEWHERE theirs/next; ln -s theirs/next data; chown 12345 theirs", "data",
 			"DIR/theirs/next is a symbolic link that is not safe: DIR/theirs belongs to user 12345"},
+		{"a name that is not UTF-8", anyone, "", "\xff", `/\xff" is not valid UTF-8`},
 		{"a link to itself", anyone, "ln -s data data", "data", "DIR/data leads through more than 40 symbolic links"},
 		{"a log that is a link", anyone, mark + "ln -s ELSEWHERE/secret supervisor.log", "",
 			"DIR/supervisor.log is not a file that aiv made"},
