@@ -108,6 +108,8 @@ func TestVerifyFindsEachBrokenInvariant(t *testing.T) {
 		FROM schedules, generate_series(1, 100) n`: "schedule_bound",
 		`INSERT INTO alerts (account_id, id, type, severity, status, title, message, direction, detected_at, schedule_id)
 		SELECT id, id, 'run_failed', 'low', 'open', 'a', 'a', 'none', now(), id FROM accounts`: "derived_schedule",
+		`INSERT INTO alerts (account_id, id, type, severity, status, title, message, direction, detected_at, schedule_id)
+		SELECT id, id, 'run_failed', 'low', 'open', 'a', 'a', 'none', now(), id FROM accounts; UPDATE accounts SET erased_at = now()`: "",
 		`DROP INDEX alerts_fingerprint;
 		INSERT INTO alerts (account_id, id, type, severity, status, title, message, direction, detected_at, schedule_id, fingerprint)
 		SELECT account_id, gen_random_uuid(), 'run_failed', 'low', 'open', 'a', 'a', 'none', now(), id, 'run_failed' FROM schedules, generate_series(1, 2)`: "derived_fingerprint",

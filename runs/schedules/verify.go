@@ -42,14 +42,15 @@ WHERE s.last_run_id IS DISTINCT FROM o.run_id`,
 SELECT format('account %s has %s schedules', account_id, count(*)) FROM schedules GROUP BY account_id HAVING count(*) > 100`,
 	}, {
 		Name: "derived_schedule",
-		Doc:  "The schedule of an alert or a recommendation exists.",
+		Doc:  "The schedule of an alert or a recommendation exists, unless its account is erased.",
 		Query: `
 SELECT format('alert %s of account %s: schedule %s', a.id, a.account_id, a.schedule_id)
-FROM alerts a LEFT JOIN schedules s ON s.account_id = a.account_id AND s.id = a.schedule_id WHERE a.schedule_id IS NOT NULL AND s.id IS NULL
+FROM alerts a JOIN accounts o ON o.id = a.account_id AND o.erased_at IS NULL
+LEFT JOIN schedules s ON s.account_id = a.account_id AND s.id = a.schedule_id WHERE a.schedule_id IS NOT NULL AND s.id IS NULL
 UNION ALL
 SELECT format('recommendation %s of account %s: schedule %s', r.id, r.account_id, r.schedule_id)
-FROM recommendations r LEFT JOIN schedules s ON s.account_id = r.account_id AND s.id = r.schedule_id
-WHERE r.schedule_id IS NOT NULL AND s.id IS NULL`,
+FROM recommendations r JOIN accounts o ON o.id = r.account_id AND o.erased_at IS NULL
+LEFT JOIN schedules s ON s.account_id = r.account_id AND s.id = r.schedule_id WHERE r.schedule_id IS NOT NULL AND s.id IS NULL`,
 	}, {
 		Name: "derived_fingerprint",
 		Doc:  "No two open alerts, and no two recommendations, of a schedule have the same fingerprint.",
