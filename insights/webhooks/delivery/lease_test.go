@@ -1,10 +1,15 @@
 package delivery
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"net"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
@@ -33,6 +38,35 @@ func TestProcessThatEnded(t *testing.T) {
 	if attemptTimeout+2*drainTimeout+finalCommit > leaseTime-renewEvery {
 		t.Error("a process that is asked to end may lose accounts before their outcomes are written")
 	}
+}
+
+// TestClaimWithoutAnAnswer: a claim that the database does not answer ends with the lease, so that rounds go on.
+func TestClaimWithoutAnAnswer(t *testing.T) {
+	f := newFixture(t)
+	f.d.leaseTime = 100 * time.Millisecond
+	config := f.Pool.Config()
+	dial := config.ConnConfig.DialFunc
+	config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		return &unanswered{conn}, err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	f.d.cfg.Pool = pool
+	if err := f.d.round(t.Context(), true); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// An unanswered connection loses the queries that are sent.
+type unanswered struct{ net.Conn }
+
+func (c *unanswered) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("webhook_queues")) {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
 }
 
 // TestNoAttemptNearTheEndOfALease: no attempt is started near the end of a lease, after which another process may claim

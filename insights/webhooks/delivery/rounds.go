@@ -28,8 +28,10 @@ func (d *Dispatcher) round(ctx context.Context, poll bool) error {
 	defer d.rounds.Unlock()
 	if poll {
 		// A claim is not canceled by ctx: the accounts would stay owned, unknown to the process, until their leases
-		// end.
-		if err := d.claim(context.WithoutCancel(ctx)); err != nil {
+		// end. After the time of a lease, a server that does not respond is given up.
+		claiming, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.leaseTime)
+		defer cancel()
+		if err := d.claim(claiming); err != nil {
 			return err
 		}
 	}
