@@ -96,8 +96,8 @@ func (r *reader) end() error {
 	return nil
 }
 
-// eachCell calls f with each cell of the column cells. The cell is valid until f returns.
-func eachCell(column []byte, f func(*cell)) error {
+// eachCell calls f with each cell of the column cells of a run that has n cells. The cell is valid until f returns.
+func eachCell(column []byte, n int, f func(*cell)) error {
 	r := &reader{b: column}
 	r.begin()
 	all := r.versions()
@@ -114,6 +114,9 @@ func eachCell(column []byte, f func(*cell)) error {
 			sums = append(sums, s)
 		}
 		c.brands = sums
+		if c.no < 0 || int(c.no) >= n {
+			r.fail()
+		}
 		if r.damaged {
 			break
 		}

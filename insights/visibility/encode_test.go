@@ -1,6 +1,7 @@
 package visibility
 
 import (
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -71,7 +72,7 @@ func TestColumnsKeepFacts(t *testing.T) {
 		var err error
 		got.Facts, err = decodeFacts(encodeFacts(facts))
 		// Decoded cells are valid until the next one is decoded.
-		errCells := eachCell(encodeCells(want.Cells), func(c *cell) {
+		errCells := eachCell(encodeCells(want.Cells), math.MaxInt32, func(c *cell) {
 			got.Cells = append(got.Cells, *c)
 			got.Cells[len(got.Cells)-1].brands = append([]brandSum(nil), c.brands...)
 		})
@@ -97,7 +98,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encodeCells(sumCells(facts, 4)))
 	f.Fuzz(func(_ *testing.T, column []byte) {
 		_, _ = decodeFacts(column)
-		_ = eachCell(column, func(*cell) {})
+		_ = eachCell(column, math.MaxInt32, func(*cell) {})
 		_ = new(sourceDecoder).decode(column, func(encoded []encodedSource) {
 			for _, s := range encoded {
 				_ = s.decode()

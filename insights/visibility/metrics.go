@@ -87,7 +87,7 @@ func readMetrics(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*M
 	err = s.eachChunk(ctx, "f.cells, NULL::bytea, NULL::bytea", func(c *chunk) error {
 		r, stale := runs[c.run], s.isStale(c)
 		n := len(c.run.questions)
-		return eachCell(c.cells, func(cell *cell) {
+		return eachCell(c.cells, len(r.targets), func(cell *cell) {
 			t := r.targets[cell.no]
 			if t.group == nil {
 				return

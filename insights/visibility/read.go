@@ -41,7 +41,7 @@ func readSide(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*side
 	}
 	err = s.eachChunk(ctx, "f.cells, NULL::bytea, NULL::bytea", func(c *chunk) error {
 		at, stale := chosen[c.run], s.isStale(c)
-		return eachCell(c.cells, func(cell *cell) {
+		return eachCell(c.cells, len(at), func(cell *cell) {
 			if !at[cell.no] {
 				return
 			}
@@ -90,7 +90,7 @@ func readSources(ctx context.Context, tx pgx.Tx, account store.ID, q *SourceQuer
 	}
 	err = s.eachChunk(ctx, columns, func(c *chunk) error {
 		r := runs[c.run]
-		if err := eachCell(c.cells, func(cell *cell) {
+		if err := eachCell(c.cells, len(r.chosen), func(cell *cell) {
 			if r.chosen[cell.no] {
 				all.add(c, cell)
 			}

@@ -204,6 +204,19 @@ func TestDamagedFactsDelayNoOtherAccount(t *testing.T) {
 	must(t, recount(t, s.counter))
 }
 
+// TestDamagedCell: a chunk with a cell that its run does not have fails a read with an error.
+func TestDamagedCell(t *testing.T) {
+	t.Parallel()
+	s, _ := newRunningSite(t, 1)
+	s.createBrand(t, brands.Own, "Kovalt")
+	s.answer(t, s.dispatcher, texts(1, "Kovalt")...)
+	s.exec(t, `UPDATE visibility_facts SET cells = '\x010001010001000000000000'`)
+	_, err := visibility.ReadMetrics(t.Context(), s.pool, s.account, &visibility.Query{})
+	if err == nil || err.Error() != "facts are damaged" {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestStaleChunkAfterTheRecount: a chunk of an older revision that was inserted after the recount had ended is recounted
 // by a process that starts long after the change.
 func TestStaleChunkAfterTheRecount(t *testing.T) {

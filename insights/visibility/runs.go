@@ -95,7 +95,7 @@ func ReadGaps(ctx context.Context, tx pgx.Tx, account, id store.ID) (*Gaps, erro
 	index, of := newBrandIndex(s.brands), table.newRun(r, chosen)
 	err = s.eachChunk(ctx, "f.cells, f.sources, CASE WHEN f.deleted THEN f.facts END", func(c *chunk) error {
 		stale := s.isStale(c)
-		if err := eachCell(c.cells, func(cell *cell) {
+		if err := eachCell(c.cells, len(chosen), func(cell *cell) {
 			all.add(c, cell)
 			if !stale {
 				n := len(r.questions)

@@ -125,6 +125,11 @@ func (t *sourceTable) newRun(r *run, chosen []bool) *sourceRun {
 	return of
 }
 
+// isChosen reports whether the filter selects a cell. Damaged facts may have a cell that the run does not have.
+func (r *sourceRun) isChosen(cell int32) bool {
+	return cell >= 0 && int(cell) < len(r.chosen) && r.chosen[cell]
+}
+
 // numbers returns the numbers of the model and the question of a cell.
 func (r *sourceRun) numbers(cell int32) (model, question int32) {
 	n := int32(len(r.questions))
@@ -180,7 +185,7 @@ func (t *sourceTable) addColumn(r *sourceRun, column []byte) error {
 			t.ofChunk = append(t.ofChunk, t.encodedRow(s))
 		}
 	}, func(c *sourceCell) {
-		if int(c.no) >= len(r.chosen) || !r.chosen[c.no] {
+		if !r.isChosen(c.no) {
 			return
 		}
 		model, question := r.numbers(c.no)
@@ -210,7 +215,7 @@ func (t *sourceTable) addFacts(r *sourceRun, facts []Fact) {
 	for i := range facts {
 		f := &facts[i]
 		no := (f.Ordinal - 1) / r.repetitions
-		if len(f.Pages) == 0 || !r.chosen[no] {
+		if len(f.Pages) == 0 || !r.isChosen(no) {
 			continue
 		}
 		model, question := r.numbers(no)
