@@ -8,6 +8,8 @@ import (
 	"aiv/runs/schedules"
 	"aiv/store"
 	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // TestOccurrencesReadLittle: a page of occurrences reads about as many rows as it has, wherever it begins.
@@ -74,5 +76,22 @@ FROM schedules s, generate_series(1, 3000) n`)
 				t.Errorf("no statement of %s was seen", task.Name)
 			}
 		}
+	}
+}
+
+// TestDueAreHashed: each due schedule is looked up among the accounts that had their turn. To compare it with each of
+// them would take half a second for 20,000 schedules and 10,000 accounts.
+func TestDueAreHashed(t *testing.T) {
+	s := newSite(t)
+	if storetest.OnCitus() {
+		t.Skip("Citus plans for the values of the parameters, so that PostgreSQL hashes ALL")
+	}
+	seen := &storetest.Statements{}
+	must(t, s.scheduler(t, storetest.WithTracer(t, s.pool, seen)).CarryOut(t.Context()))
+	due := seen.Taken()[0]
+	plan, err := store.Collect(t.Context(), s.pool, pgx.RowTo[string], "EXPLAIN "+due.SQL, due.Args...)
+	must(t, err)
+	if text := strings.Join(plan, "\n"); !strings.Contains(text, "hashed SubPlan") {
+		t.Errorf("the plan hashes nothing:\n%s", text)
 	}
 }
