@@ -43,7 +43,7 @@ func (s *Scheduler) backdate(ctx context.Context, account, id store.ID, p Past) 
 	if err != nil {
 		return err
 	}
-	if err := s.evaluate(ctx, waiting{account, id, p.DueAt, p.Run}); err != nil {
+	if _, err := s.evaluate(ctx, waiting{account, id, p.DueAt, p.Run}); err != nil {
 		return err
 	}
 	return pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {

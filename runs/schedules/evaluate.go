@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,57 +25,69 @@ type waiting struct {
 	Run               store.ID
 }
 
-// Evaluate derives alerts and recommendations from the runs that are final: the runs of an account one after the other,
-// and the runs of a schedule in the order of due times.
+// Evaluate derives alerts and recommendations from the runs that are final. Accounts take turns, one run of each, so that
+// no account delays another by more than a run. The runs of a schedule are evaluated in the order of due times.
 func (s *Scheduler) Evaluate(ctx context.Context) error {
-	var found []waiting
-	err := s.cfg.Outage.Retry(ctx, func() error {
-		rows, err := s.cfg.Pool.Query(ctx, selectWaiting, s.cfg.Outage.Reachable(citusSelectWaiting), s.evaluations.waiting())
-		if err != nil {
+	var tried sync.Map // the runs that were tried; a run that waits for a recount is tried again by the next call
+	for {
+		var found []waiting
+		err := s.cfg.Outage.Retry(ctx, func() (err error) {
+			found, err = store.Collect(ctx, s.cfg.Pool, pgx.RowToStructByPos[waiting], selectWaiting, s.cfg.Outage.Reachable(citusSelectWaiting),
+				s.evaluations.waiting())
+			return err
+		})
+		if err != nil || len(found) == 0 {
 			return err
 		}
-		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[waiting])
-		return err
-	})
-	if err != nil || len(found) == 0 {
-		return err
+		byAccount := make(map[store.ID][]waiting)
+		for _, w := range found {
+			byAccount[w.Account] = append(byAccount[w.Account], w)
+		}
+		work := make(chan []waiting, len(byAccount))
+		for _, of := range byAccount {
+			work <- of
+		}
+		close(work)
+		var workers sync.WaitGroup
+		var evaluated atomic.Bool
+		for range evaluationWorkers {
+			workers.Go(func() {
+				for of := range work {
+					if s.evaluateOne(ctx, of, &tried) {
+						evaluated.Store(true)
+					}
+				}
+			})
+		}
+		workers.Wait()
+		if !evaluated.Load() || ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
-	byAccount := make(map[store.ID][]waiting)
-	for _, w := range found {
-		byAccount[w.Account] = append(byAccount[w.Account], w)
-	}
-	work := make(chan []waiting, len(byAccount))
-	for _, of := range byAccount {
-		work <- of
-	}
-	close(work)
-	var workers sync.WaitGroup
-	for range evaluationWorkers {
-		workers.Go(func() {
-			for of := range work {
-				s.evaluateAll(ctx, of)
-			}
-		})
-	}
-	workers.Wait()
-	return ctx.Err()
 }
 
-// evaluateAll evaluates runs of an account. After a failure the account is tried again later.
-func (s *Scheduler) evaluateAll(ctx context.Context, of []waiting) {
+// evaluateOne evaluates the first run of an account that was not tried and can be evaluated, and reports whether there was
+// one. After a failure the account is tried again later.
+func (s *Scheduler) evaluateOne(ctx context.Context, of []waiting, tried *sync.Map) bool {
 	for _, w := range of {
-		err := s.evaluate(ctx, w)
-		if err == nil {
-			s.evaluations.succeeded(w.Account)
+		if _, again := tried.LoadOrStore(w.Run, true); again {
 			continue
 		}
-		if ctx.Err() == nil {
-			wait := s.evaluations.failed(w.Account)
-			s.cfg.Log.Warn("a run could not be evaluated; will retry", "run", w.Run.Text("run"), "schedule", w.Schedule.Text("sched"),
-				"retry_in", wait, "error", err)
+		done, err := s.evaluate(ctx, w)
+		if err != nil {
+			if ctx.Err() == nil {
+				wait := s.evaluations.failed(w.Account)
+				s.cfg.Log.Warn("a run could not be evaluated; will retry", "run", w.Run.Text("run"), "schedule", w.Schedule.Text("sched"),
+					"retry_in", wait, "error", err)
+			}
+			return false
 		}
-		return
+		s.evaluations.succeeded(w.Account)
+		if done {
+			return true
+		}
 	}
+	return false
 }
 
 // errChanged means that another evaluation of the account, or a deletion, came between the snapshot and the
@@ -85,12 +98,13 @@ var errChanged = errors.New("the account's schedules have changed")
 const maxEvaluations = 5
 
 // evaluate evaluates one run. It reads everything in one snapshot, without locks, and writes what follows in a
-// transaction that does nothing if the account's version has changed since.
-func (s *Scheduler) evaluate(ctx context.Context, w waiting) error {
+// transaction that does nothing if the account's version has changed since. It reports false if the run is not to be
+// evaluated, or not yet.
+func (s *Scheduler) evaluate(ctx context.Context, w waiting) (bool, error) {
 	for try := 1; ; try++ {
 		v, err := s.read(ctx, w)
 		if err != nil || v == nil {
-			return err
+			return false, err
 		}
 		changes, err := s.apply(ctx, w, v)
 		if errors.Is(err, errChanged) && try < maxEvaluations {
@@ -99,7 +113,7 @@ func (s *Scheduler) evaluate(ctx context.Context, w waiting) error {
 		if err == nil {
 			s.countChanges(changes)
 		}
-		return err
+		return err == nil, err
 	}
 }
 

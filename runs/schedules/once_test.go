@@ -3,6 +3,8 @@ package schedules_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -121,5 +123,35 @@ func TestDeletedRuns(t *testing.T) {
 	}
 	if _, err := schedules.Get(t.Context(), m.pool, m.account, m.schedule.ID); !errors.Is(err, schedules.ErrNotFound) {
 		t.Errorf("after an erasure: %v", err)
+	}
+}
+
+// TestAccountsTakeTurnsInEvaluations: a run that becomes final while an account has others to evaluate does not wait for
+// all of these.
+func TestAccountsTakeTurnsInEvaluations(t *testing.T) {
+	s := newSite(t)
+	var last *store.ID // the run of another account
+	for i := range 4 {
+		if i == 3 {
+			s.account, s.credential = s.customer(t)
+		}
+		id := s.create(t, change(fmt.Sprint(i), schedules.Daily)).ID
+		s.due(t, id, time.Now().Add(-time.Second))
+		must(t, s.scheduler(t, s.pool).CarryOut(t.Context()))
+		last = s.occurrences(t, id)[0].RunID
+		if i < 3 {
+			s.cancel(t, last)
+		}
+	}
+	var once sync.Once
+	end := storetest.OnStatement{
+		Matches: func(sql string) bool { return strings.Contains(sql, "SET evaluated_at") },
+		Do:      func(*pgx.Conn) { once.Do(func() { s.cancel(t, last) }) },
+	}
+	must(t, s.scheduler(t, storetest.WithTracer(t, s.pool, end)).Evaluate(t.Context()))
+	if s.count(t, `
+SELECT count(*) FROM schedule_occurrences
+WHERE evaluated_at > (SELECT evaluated_at FROM schedule_occurrences WHERE run_id = $1)`, last) == 0 {
+		t.Error("the late run was not evaluated before the last one of the other account")
 	}
 }
