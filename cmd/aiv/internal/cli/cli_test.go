@@ -96,12 +96,19 @@ func TestFailedReplacementLeavesNoFile(t *testing.T) {
 	}
 }
 
-// TestInputIsInterrupted: a named pipe without data is not waited for after the end of the context.
+// TestInputIsInterrupted: a named pipe without a writer, and one without data, is not waited for after the end of the
+// context.
 func TestInputIsInterrupted(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
 		t.Fatal(err)
+	}
+	c := &Call{Program: &Program{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if _, err := c.Input(ctx, name); !errors.Is(err, context.Canceled) {
+		t.Errorf("without a writer: error %v, want that of the context", err)
 	}
 	writer, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
@@ -109,14 +116,14 @@ func TestInputIsInterrupted(t *testing.T) {
 	}
 	defer time.AfterFunc(5*time.Second, func() { writer.Close() }).Stop()
 	defer writer.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer time.AfterFunc(10*time.Millisecond, cancel).Stop()
-	file, err := (&Call{Program: &Program{}}).Input(ctx, name)
+	ctx, cancel = context.WithCancel(t.Context())
+	file, err := c.Input(ctx, name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
+	time.AfterFunc(10*time.Millisecond, cancel)
 	if _, err := file.Read(make([]byte, 1)); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want that of the context", err)
+		t.Errorf("without data: error %v, want that of the context", err)
 	}
 }

@@ -11,23 +11,32 @@ import (
 	"path/filepath"
 )
 
-// Input opens a file that a command reads. "-" is stdin. A read ends when ctx ends.
+// Input opens a file that a command reads. "-" is stdin. The opening and each read end when ctx ends.
 func (c *Call) Input(ctx context.Context, name string) (io.ReadCloser, error) {
-	from := io.NopCloser(c.Stdin)
-	if name != "-" {
-		file, err := os.Open(name)
+	r, w := io.Pipe()
+	opened := make(chan error, 1)
+	go func() { // outlives ctx, because a terminal and a named pipe cannot be interrupted
+		from := io.NopCloser(c.Stdin)
+		var err error
+		if name != "-" {
+			from, err = os.Open(name)
+		}
+		if opened <- err; err != nil {
+			return
+		}
+		defer from.Close()
+		_, err = io.Copy(w, from)
+		w.CloseWithError(err)
+	}()
+	select {
+	case err := <-opened:
 		if err != nil {
 			return nil, err
 		}
-		from = file
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	r, w := io.Pipe()
 	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
-	go func() {
-		defer from.Close()
-		_, err := io.Copy(w, from) // outlives ctx: a read from a terminal or a pipe cannot be interrupted
-		w.CloseWithError(err)
-	}()
 	return r, nil
 }
 
