@@ -15,8 +15,10 @@ import (
 	"aiv/store"
 )
 
-// evaluationWorkers is how many accounts a process evaluates at a time.
-const evaluationWorkers = 2
+const (
+	evaluationWorkers = 2  // accounts that a process evaluates at a time
+	maxTurns          = 20 // of an account in one call of Evaluate
+)
 
 // A waiting is an occurrence whose run is final and not evaluated.
 type waiting struct {
@@ -27,9 +29,10 @@ type waiting struct {
 
 // Evaluate derives alerts and recommendations from the runs that are final. Accounts take turns, one run of each, so that
 // no account delays another by more than a run. The runs of a schedule are evaluated in the order of due times.
+// It ends after maxTurns, so that the next call soon tries again what waits for a recount.
 func (s *Scheduler) Evaluate(ctx context.Context) error {
-	var tried sync.Map // the runs that were tried; a run that waits for a recount is tried again by the next call
-	for {
+	var tried sync.Map // by run
+	for range maxTurns {
 		var found []waiting
 		err := s.cfg.Outage.Retry(ctx, func() (err error) {
 			found, err = store.Collect(ctx, s.cfg.Pool, pgx.RowToStructByPos[waiting], selectWaiting, s.cfg.Outage.Reachable(citusSelectWaiting),
@@ -64,6 +67,7 @@ func (s *Scheduler) Evaluate(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+	return nil
 }
 
 // evaluateOne evaluates the first run of an account that was not tried and can be evaluated, and reports whether there was
