@@ -14,9 +14,9 @@ const (
 
 	listWorkers = `SELECT ` + workerColumns + ` FROM workers ORDER BY created_at, id`
 
-	// The clock may have been ahead when a worker was seen: then it counts as seen from its next request on.
+	// If the clock was ahead when a worker was seen, it counts as seen from its next request on. A standby may be behind.
 	countSeen = `
-SELECT count(*) FROM workers WHERE revoked_at IS NULL AND last_seen_at BETWEEN now() - interval '5 minutes' AND now()
+SELECT count(*) FROM workers WHERE revoked_at IS NULL AND last_seen_at BETWEEN now() - interval '5 minutes' AND now() + interval '1 minute'
   AND ($1::text = '' OR providers IS NULL OR $1 = ANY (providers))`
 
 	revokeWorker = `UPDATE workers SET revoked_at = LEAST(revoked_at, now()) WHERE id = $1 RETURNING ` + workerColumns
