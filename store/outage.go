@@ -105,7 +105,8 @@ func (o *Outage) find(ctx context.Context) error {
 	}
 	if before := o.now.Swap(found); !slices.Equal(before.shards, found.shards) {
 		if len(found.shards) > 0 {
-			o.log.Warn("servers of the cluster are unreachable; their accounts wait for jobs, schedules, webhooks and recounts", "shards", len(found.shards))
+			o.log.Warn("servers of the cluster are unreachable; their accounts wait for jobs, schedules, webhooks and recounts",
+				"shards", len(found.shards))
 		} else {
 			o.log.Info("all servers of the cluster are reachable again")
 		}

@@ -35,7 +35,8 @@ WHERE q.account_id = r.account_id AND q.owner = $4 AND q.version = r.version`
 	// readAccounts reads the enabled endpoints of owned accounts; an account without one has a row with a null
 	// endpoint.
 	readAccounts = `
-SELECT q.account_id, q.version, e.id, e.url, e.secret_version, (e.previous_until > now()) IS TRUE AS rotating, e.failing_since IS NOT NULL AS failing
+SELECT q.account_id, q.version, e.id, e.url, e.secret_version, (e.previous_until > now()) IS TRUE AS rotating,
+  e.failing_since IS NOT NULL AS failing
 FROM webhook_queues q
 LEFT JOIN webhook_endpoints e ON e.account_id = q.account_id AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
 WHERE q.account_id = ANY ($1) AND q.owner = $2`
