@@ -43,8 +43,9 @@ func TestClockSteps(t *testing.T) {
 	s.order(1, 1)
 	r := s.post("claim", `{"limit":1,"lease_seconds":900,"providers":null,"wait_seconds":0}`)
 	storetest.SetClockAhead(t, db, 10*time.Minute)
+	answered := store.FormatTime(time.Now().Add(10 * time.Minute))
 	r = s.post("settle", fmt.Sprintf(`{"jobs":[{"id":"%s","attempt":1,"outcome":"completed","answer":{"text":"","citations":[],
-		"search_queries":[],"model_version":null,"answered_at":"%s"}}]}`, r.body.Jobs[0]["id"], store.FormatTime(time.Now().Add(10*time.Minute))))
+		"search_queries":[],"model_version":null,"answered_at":"%s"}}]}`, r.body.Jobs[0]["id"], answered))
 	if r.status != 200 || r.body.Jobs[0]["state"] != "settled" {
 		t.Errorf("%d %s", r.status, r.raw)
 	}

@@ -35,8 +35,8 @@ func (s *Scheduler) Evaluate(ctx context.Context) error {
 	for range maxTurns {
 		var found []waiting
 		err := s.cfg.Outage.Retry(ctx, func() (err error) {
-			found, err = store.Collect(ctx, s.cfg.Pool, pgx.RowToStructByPos[waiting], selectWaiting, s.cfg.Outage.Reachable(citusSelectWaiting),
-				s.evaluations.waiting())
+			found, err = store.Collect(ctx, s.cfg.Pool, pgx.RowToStructByPos[waiting], selectWaiting,
+				s.cfg.Outage.Reachable(citusSelectWaiting), s.evaluations.waiting())
 			return err
 		})
 		if err != nil || len(found) == 0 {

@@ -39,7 +39,10 @@ type Executor struct {
 
 // New returns an Executor.
 func New(cfg Config) *Executor {
-	x := &Executor{cfg: cfg, engine: find(cfg.Engine), transport: newTransport(cfg.Parallel), links: newLinkTransport(), pause: time.Second, linkTime: linkTime, linksTime: linksTime}
+	x := &Executor{
+		cfg: cfg, engine: find(cfg.Engine), transport: newTransport(cfg.Parallel), links: newLinkTransport(),
+		pause: time.Second, linkTime: linkTime, linksTime: linksTime,
+	}
 	x.base = strings.TrimSuffix(cfg.URL, "/")
 	if x.base == "" {
 		x.base = x.engine.base

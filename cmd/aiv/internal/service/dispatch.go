@@ -100,7 +100,8 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	requests, connections := deliveriesWithin(maxDescriptors())
 	o.outgoing = connections
 	deliveries := delivery.New(delivery.Config{
-		Pool: pool, Master: master, AllowPrivate: o.webhooks.allowPrivate, Deny: o.webhookDeny, InFlight: requests, Outage: outage, Log: log,
+		Pool: pool, Master: master, AllowPrivate: o.webhooks.allowPrivate, Deny: o.webhookDeny, InFlight: requests,
+		Outage: outage, Log: log,
 	})
 	metrics := worker.NewMetrics()
 	metrics.Also(writeJobs(dispatcher))
