@@ -92,6 +92,9 @@ func readAnthropic(p *prompt, r response) (reading, error) {
 			return reading{}, err
 		}
 		t.blocks = append(slices.Clip(p.blocks), raw.Content...)
+		if len(t.blocks) == 0 { // the API takes no message without content
+			return refuse(emptyAnswer), nil
+		}
 		next := *p
 		next.turn = t
 		return reading{next: &next}, nil

@@ -127,7 +127,8 @@ func TestAnthropicContinues(t *testing.T) {
 	}
 }
 
-// TestAnthropicPausesWithoutEnd: a turn is continued eight times; what it has said by then is an answer that was cut.
+// TestAnthropicPausesWithoutEnd: a turn is continued eight times; what it has said by then is an answer that was cut. A turn
+// without content cannot be continued.
 func TestAnthropicPausesWithoutEnd(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"A": `"text":"AAAAAAAAA"`, "": `"code":"output_limit"`} {
@@ -139,5 +140,10 @@ func TestAnthropicPausesWithoutEnd(t *testing.T) {
 		if !strings.Contains(got, want) || attrs["requests"] != 9 || text != "" && !strings.Contains(got, `"truncated":true`) {
 			t.Errorf("%q: %s, %v", text, got, attrs)
 		}
+	}
+	s := enginestest.New(t, "anthropic")
+	s.Then(paused(""))
+	if got, _ := outcome(t, newTest(t, "anthropic", s.URL), testJob("m", true)); !strings.Contains(got, `"code":"empty_answer"`) {
+		t.Errorf("a pause without content: %s", got)
 	}
 }
