@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Parse reads the command line after the command has declared its flags. required names what must be given: "ID" is an
@@ -29,6 +30,9 @@ func (c *Call) Parse(required ...string) ([]string, error) {
 	}
 	if name := emptyFlag(c.Flags); name != "" {
 		return nil, c.Wrong("-%s is empty", name)
+	}
+	if name := unreadableFlag(c.Flags); name != "" {
+		return nil, c.Wrong("-%s is not valid UTF-8", name)
 	}
 	if slices.Equal(required, []string{"[COMMAND...]"}) {
 		return args, nil
@@ -73,6 +77,16 @@ func emptyFlag(flags *flag.FlagSet) (name string) {
 			if text, ok := v.Get().(string); ok && strings.TrimSpace(text) == "" {
 				name = f.Name
 			}
+		}
+	})
+	return name
+}
+
+// unreadableFlag returns the name of a flag whose text is not UTF-8, which only the name of a file may be.
+func unreadableFlag(flags *flag.FlagSet) (name string) {
+	flags.Visit(func(f *flag.Flag) {
+		if kind, _ := flag.UnquoteUsage(f); kind != "FILE" && kind != "FOLDER" && !utf8.ValidString(f.Value.String()) {
+			name = f.Name
 		}
 	})
 	return name
@@ -157,7 +171,13 @@ func (c *Call) FuncFlag(name, usage string, set func(string) error) {
 
 // TextFlag declares a flag that leaves *to nil when it is not given.
 func (c *Call) TextFlag(to **string, name, usage string) {
-	c.Flags.Func(name, usage, func(v string) error { *to = &v; return nil })
+	c.Flags.Func(name, usage, func(v string) error {
+		if !utf8.ValidString(v) {
+			return errors.New("must be valid UTF-8")
+		}
+		*to = &v
+		return nil
+	})
 }
 
 // ListFlag declares a comma-separated list. It leaves *to nil when the flag is not given; "" is the empty list.
