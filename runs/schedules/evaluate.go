@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	evaluationWorkers = 2  // accounts that a process evaluates at a time
-	maxTurns          = 20 // of an account in one call of Evaluate
+	evaluationWorkers = 2   // accounts that a process evaluates at a time
+	maxEvaluated      = 100 // runs in one call of Evaluate
 )
 
 // A waiting is an occurrence whose run is final and not evaluated.
@@ -29,10 +29,10 @@ type waiting struct {
 
 // Evaluate derives alerts and recommendations from the runs that are final. Accounts take turns, one run of each, so that
 // no account delays another by more than a run. The runs of a schedule are evaluated in the order of due times.
-// It ends after maxTurns, so that the next call soon tries again what waits for a recount.
+// It ends after maxEvaluated, so that the next call soon tries again what waits for a recount.
 func (s *Scheduler) Evaluate(ctx context.Context) error {
 	var tried sync.Map // by run
-	for range maxTurns {
+	for n := 0; n < maxEvaluated; {
 		var found []waiting
 		err := s.cfg.Outage.Retry(ctx, func() (err error) {
 			found, err = store.Collect(ctx, s.cfg.Pool, pgx.RowToStructByPos[waiting], selectWaiting,
@@ -52,20 +52,21 @@ func (s *Scheduler) Evaluate(ctx context.Context) error {
 		}
 		close(work)
 		var workers sync.WaitGroup
-		var evaluated atomic.Bool
+		var evaluated atomic.Int32
 		for range evaluationWorkers {
 			workers.Go(func() {
 				for of := range work {
 					if s.evaluateOne(ctx, of, &tried) {
-						evaluated.Store(true)
+						evaluated.Add(1)
 					}
 				}
 			})
 		}
 		workers.Wait()
-		if !evaluated.Load() || ctx.Err() != nil {
+		if evaluated.Load() == 0 || ctx.Err() != nil {
 			return ctx.Err()
 		}
+		n += int(evaluated.Load())
 	}
 	return nil
 }

@@ -30,19 +30,22 @@ type SchedulerConfig struct {
 // A Scheduler carries out due times and evaluates runs. Any number of processes may have one.
 type Scheduler struct {
 	cfg         SchedulerConfig
-	due         retries // by schedule
-	evaluations retries // by account
+	served      []store.ID // accounts that had their turn of CarryOut
+	due         retries    // by schedule
+	evaluations retries    // by account
 	counts      counts
 }
 
 // NewScheduler returns a Scheduler.
 func NewScheduler(cfg SchedulerConfig) *Scheduler {
-	return &Scheduler{cfg: cfg}
+	return &Scheduler{cfg: cfg, served: []store.ID{}} // not nil, which is NULL
 }
 
 const (
 	// roundSize is the maximum number of schedules that are read at once. They are of different accounts.
 	roundSize = 100
+	// maxCarriedOut bounds the due times of one call of CarryOut, so that it ends within the time of the task.
+	maxCarriedOut = 2000
 	// CarryOutWorkers is how many due times a process carries out at a time. Each takes up to two connections.
 	CarryOutWorkers = 4
 )
@@ -57,25 +60,25 @@ func (s *Scheduler) Tasks() []task.Task {
 }
 
 // CarryOut carries out due schedules. Accounts take turns, the longest due schedule of each first, so that no account
-// delays another by more than one turn.
+// delays another by more than one turn. The next call goes on with the turns.
 func (s *Scheduler) CarryOut(ctx context.Context) error {
-	served := []store.ID{} // accounts that had their turn
-	for {
+	for n := 0; n < maxCarriedOut; {
 		var round []key
 		err := s.cfg.Outage.Retry(ctx, func() (err error) {
-			round, err = s.round(ctx, served)
+			round, err = s.round(ctx, s.served)
 			return err
 		})
-		if err == nil && len(round) == 0 && len(served) > 0 {
-			served = served[:0]
+		if err == nil && len(round) == 0 && len(s.served) > 0 {
+			s.served = s.served[:0]
 			continue
 		}
 		if err != nil || len(round) == 0 {
 			return err
 		}
 		for _, k := range round {
-			served = append(served, k.Account)
+			s.served = append(s.served, k.Account)
 		}
+		n += len(round)
 		work := make(chan key, len(round))
 		for _, k := range round {
 			work <- k
@@ -97,6 +100,7 @@ func (s *Scheduler) CarryOut(ctx context.Context) error {
 			return ctx.Err() // other processes do it, or it is tried again later
 		}
 	}
+	return nil
 }
 
 // A key identifies a schedule.
