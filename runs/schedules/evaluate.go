@@ -3,8 +3,9 @@ package schedules
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +18,7 @@ import (
 
 const (
 	evaluationWorkers = 2   // accounts that a process evaluates at a time
-	maxEvaluated      = 100 // runs in one call of Evaluate
+	runsOfCall        = 100 // that one call of Evaluate evaluates, before it ends with a round
 )
 
 // A waiting is an occurrence whose run is final and not evaluated.
@@ -29,10 +30,10 @@ type waiting struct {
 
 // Evaluate derives alerts and recommendations from the runs that are final. Accounts take turns, one run of each, so that
 // no account delays another by more than a run. The runs of a schedule are evaluated in the order of due times.
-// It ends after maxEvaluated, so that the next call soon tries again what waits for a recount.
+// It ends after runsOfCall, so that the next call soon tries again what waits for a recount.
 func (s *Scheduler) Evaluate(ctx context.Context) error {
 	var tried sync.Map // by run
-	for n := 0; n < maxEvaluated; {
+	for n := 0; n < runsOfCall; {
 		var found []waiting
 		err := s.cfg.Outage.Retry(ctx, func() (err error) {
 			found, err = store.Collect(ctx, s.cfg.Pool, pgx.RowToStructByPos[waiting], selectWaiting,
@@ -46,27 +47,13 @@ func (s *Scheduler) Evaluate(ctx context.Context) error {
 		for _, w := range found {
 			byAccount[w.Account] = append(byAccount[w.Account], w)
 		}
-		work := make(chan []waiting, len(byAccount))
-		for _, of := range byAccount {
-			work <- of
-		}
-		close(work)
-		var workers sync.WaitGroup
-		var evaluated atomic.Int32
-		for range evaluationWorkers {
-			workers.Go(func() {
-				for of := range work {
-					if s.evaluateOne(ctx, of, &tried) {
-						evaluated.Add(1)
-					}
-				}
-			})
-		}
-		workers.Wait()
-		if evaluated.Load() == 0 || ctx.Err() != nil {
+		evaluated := inParallel(evaluationWorkers, slices.Collect(maps.Values(byAccount)), func(of []waiting) bool {
+			return s.evaluateOne(ctx, of, &tried)
+		})
+		if evaluated == 0 || ctx.Err() != nil {
 			return ctx.Err()
 		}
-		n += int(evaluated.Load())
+		n += evaluated
 	}
 	return nil
 }

@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"aiv/runs/schedules"
 	"aiv/store"
 	"aiv/store/storetest"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // TestOccurrencesReadLittle: a page of occurrences reads about as many rows as it has, wherever it begins.

@@ -65,7 +65,7 @@ func (s *Scheduler) CarryOut(ctx context.Context) error {
 	for n := 0; n < maxCarriedOut; {
 		var round []key
 		err := s.cfg.Outage.Retry(ctx, func() (err error) {
-			round, err = s.round(ctx, s.served)
+			round, err = s.round(ctx)
 			return err
 		})
 		if err == nil && len(round) == 0 && len(s.served) > 0 {
@@ -79,36 +79,42 @@ func (s *Scheduler) CarryOut(ctx context.Context) error {
 			s.served = append(s.served, k.Account)
 		}
 		n += len(round)
-		work := make(chan key, len(round))
-		for _, k := range round {
-			work <- k
-		}
-		close(work)
-		var workers sync.WaitGroup
-		var carried atomic.Bool
-		for range min(CarryOutWorkers, len(round)) {
-			workers.Go(func() {
-				for k := range work {
-					if s.attempt(ctx, k) {
-						carried.Store(true)
-					}
-				}
-			})
-		}
-		workers.Wait()
-		if !carried.Load() || ctx.Err() != nil {
+		carried := inParallel(CarryOutWorkers, round, func(k key) bool { return s.attempt(ctx, k) })
+		if carried == 0 || ctx.Err() != nil {
 			return ctx.Err() // other processes do it, or it is tried again later
 		}
 	}
 	return nil
 }
 
+// inParallel calls f with each item, workers at a time, and returns how many calls returned true.
+func inParallel[T any](workers int, items []T, f func(T) bool) int {
+	work := make(chan T, len(items))
+	for _, item := range items {
+		work <- item
+	}
+	close(work)
+	var group sync.WaitGroup
+	var done atomic.Int64
+	for range min(workers, len(items)) {
+		group.Go(func() {
+			for item := range work {
+				if f(item) {
+					done.Add(1)
+				}
+			}
+		})
+	}
+	group.Wait()
+	return int(done.Load())
+}
+
 // A key identifies a schedule.
 type key struct{ Account, ID store.ID }
 
-func (s *Scheduler) round(ctx context.Context, served []store.ID) ([]key, error) {
+func (s *Scheduler) round(ctx context.Context) ([]key, error) {
 	return store.Collect(ctx, s.cfg.Pool, pgx.RowToStructByPos[key], selectDue, s.cfg.Outage.Reachable(citusSelectDue), s.due.waiting(),
-		roundSize, served)
+		roundSize, s.served)
 }
 
 // attempt carries out a schedule that is due and reports whether it did. What fails is tried again later.
