@@ -31,8 +31,8 @@ func NewOutage(pool *pgxpool.Pool, log *slog.Logger) *Outage {
 	return o
 }
 
-// reachable returns the accounts of the reachable servers, sorted; nil: all accounts.
-func (o *Outage) reachable() []ID {
+// accounts returns the accounts on reachable servers, sorted; nil: all accounts.
+func (o *Outage) accounts() []ID {
 	if o == nil {
 		return nil
 	}
@@ -59,12 +59,12 @@ func (s rewriter) RewriteQuery(_ context.Context, conn *pgx.Conn, sql string, ar
 	if !IsCitus(conn) {
 		return sql, args, nil
 	}
-	return s.sql, append(slices.Clip(args), s.o.reachable()), nil
+	return s.sql, append(slices.Clip(args), s.o.accounts()), nil
 }
 
 // Away reports whether an account is on an unreachable server.
 func (o *Outage) Away(account ID) bool {
-	reachable := o.reachable()
+	reachable := o.accounts()
 	_, found := slices.BinarySearchFunc(reachable, account, ID.Compare)
 	return reachable != nil && !found
 }
@@ -85,7 +85,7 @@ func (o *Outage) Retry(ctx context.Context, f func() error) error {
 // Update finds out whether unreachable servers are back, and which accounts have been created. It is to be called every
 // second.
 func (o *Outage) Update(ctx context.Context) error {
-	if o.reachable() == nil {
+	if o.accounts() == nil {
 		return nil
 	}
 	return o.find(ctx)

@@ -116,8 +116,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 		Log: log, Requests: o.requests, Metrics: metrics,
 	})
 	s := &service{Options: &o.Options, name: schema.Dispatch, pool: pool, log: log, metrics: metrics, server: httpserver.New(handler, log), path: worker.Base}
-	s.tasks = append(slices.Concat(dispatcher.Tasks(), scheduler.Tasks(), deliveries.Tasks(), o.tasks(background, counter, log)),
-		task.Task{Name: "watch_servers", Every: time.Second, Timeout: 10 * time.Second, Prompt: true, Run: outage.Update})
+	s.tasks = slices.Concat(dispatcher.Tasks(), scheduler.Tasks(), deliveries.Tasks(), o.tasks(background, counter, outage, log))
 	s.end = deliveries.End
 	if o.Beside != nil {
 		s.beside = func(ctx context.Context) { o.Beside(ctx, dispatcher) }
@@ -130,8 +129,10 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 
 // tasks returns what aiv dispatch does in the background at intervals, besides the tasks of its dispatchers. All
 // processes do it.
-func (o *Dispatch) tasks(pool *pgxpool.Pool, counter *visibility.Counter, log *slog.Logger) []task.Task {
+func (o *Dispatch) tasks(pool *pgxpool.Pool, counter *visibility.Counter, outage *store.Outage, log *slog.Logger) []task.Task {
 	return []task.Task{
+		// The work of accounts on a server that was lost waits for this task.
+		{Name: "watch_servers", Every: time.Second, Timeout: 10 * time.Second, Prompt: true, Run: outage.Update},
 		{
 			Name: "purge_answers", Every: time.Hour, Timeout: purgeTimeout,
 			Run: logRows(log, "purged answers", func(ctx context.Context) (int64, error) {
