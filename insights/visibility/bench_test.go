@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"aiv/insights/brands"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -111,16 +110,4 @@ func benchFacts(r *rand.Rand, first int32) []Fact {
 		}
 	}
 	return facts
-}
-
-// TestQuestionsOfRunsAreCachedOnce: a question that runs repeat is in memory once.
-func TestQuestionsOfRunsAreCachedOnce(t *testing.T) {
-	b := newAccountBrands([]brands.Brand{{Number: 1, Kind: brands.Own, Name: "Kovalt"}}, brands.Version{})
-	jobs := []Job{{Ordinal: 1, Answer: &Answer{Text: "Kovalt."}}, {Ordinal: 2, Answer: &Answer{Text: "Ostrel."}}}
-	for range 3 {
-		new(Counter).count(b, &countedRun{id: store.NewID(), repetitions: 1, texts: []string{"Which one?", "And now?"}}, jobs)
-	}
-	if len(b.questions) != 2 {
-		t.Errorf("%d questions are in memory, want 2", len(b.questions))
-	}
 }

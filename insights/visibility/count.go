@@ -58,10 +58,7 @@ const maxCached = 1000
 
 // NewCounter returns a Counter.
 func NewCounter(cfg Config) *Counter {
-	return &Counter{
-		cfg:        cfg,
-		brandCache: make(map[store.ID]*accountBrands), runCache: make(map[runKey]*countedRun),
-	}
+	return &Counter{cfg: cfg, brandCache: make(map[store.ID]*accountBrands), runCache: make(map[runKey]*countedRun)}
 }
 
 // Recounted returns how many answers the process has recounted.

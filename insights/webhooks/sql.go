@@ -62,8 +62,8 @@ WITH ` + events.Recorded + `, queued AS (
 INSERT INTO webhook_queues AS q (account_id, wake_at)
 SELECT DISTINCT account_id, now() FROM queued ORDER BY account_id` + wakeQueues
 
-	// wakeQueues leaves the lease of an owner. No lease ends later than in a minute, and no transaction waits for another
-	// one: a later end is from a time when the database's clock was ahead, perhaps of a process that has ended.
+	// wakeQueues leaves the lease of an owner. A lease lasts less than a minute, and a transaction less than another. A
+	// lease that ends later is from a time when the database's clock was ahead; its process may have ended.
 	wakeQueues = `
 ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1,
   wake_at = CASE WHEN q.owner IS NULL THEN LEAST(q.wake_at, excluded.wake_at)

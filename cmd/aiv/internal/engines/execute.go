@@ -26,13 +26,13 @@ type Config struct {
 
 // An Executor answers jobs by an engine. It implements [work.Executor].
 type Executor struct {
-	cfg       Config
-	engine    *engine
-	base      string
-	transport http.RoundTripper
-	links     http.RoundTripper // for the links of Gemini
-	pause     time.Duration     // before a request is repeated
-	rejected  memory
+	cfg           Config
+	engine        *engine
+	base          string
+	transport     http.RoundTripper
+	linkTransport http.RoundTripper // requests the links that Gemini cites
+	pause         time.Duration     // before a request is repeated
+	rejected      memory
 
 	linkTime, linksTime time.Duration // longer in tests
 }
@@ -40,7 +40,7 @@ type Executor struct {
 // New returns an Executor.
 func New(cfg Config) *Executor {
 	x := &Executor{
-		cfg: cfg, engine: find(cfg.Engine), transport: newTransport(cfg.Parallel), links: newLinkTransport(),
+		cfg: cfg, engine: find(cfg.Engine), transport: newTransport(cfg.Parallel), linkTransport: newLinkTransport(),
 		pause: time.Second, linkTime: linkTime, linksTime: linksTime,
 	}
 	x.base = strings.TrimSuffix(cfg.URL, "/")

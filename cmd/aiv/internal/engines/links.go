@@ -100,7 +100,7 @@ func (x *Executor) target(ctx context.Context, link string) string {
 		return ""
 	}
 	request.Header.Set("User-Agent", userAgent)
-	r, err := x.links.RoundTrip(request)
+	r, err := x.linkTransport.RoundTrip(request)
 	if err != nil {
 		return ""
 	}

@@ -81,7 +81,7 @@ func TestLinksAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		x := newTest(t, "gemini", "http://127.0.0.1:1", func(c *Config) { c.ResolveLinks = true })
-		x.links = slow{}
+		x.linkTransport = slow{}
 		var found []citation
 		for n := range 3 * linksAtATime {
 			found = append(found, citation{fmt.Sprint("http://127.0.0.1:1", linkPath, n), ""})
