@@ -19,12 +19,14 @@ import (
 	"aiv/store/storetest"
 )
 
-// newSettledWorld returns a world with brands, and runs whose jobs are all settled and counted: one of 12 jobs, or random
-// ones with 40 jobs or more.
+// newSettledWorld returns a world with active brands, and runs whose jobs are all settled and counted: one of 12 jobs, or
+// random ones with 40 jobs or more.
 func newSettledWorld(t *testing.T, one bool) *world {
 	t.Helper()
-	w := newWorld(t, rand.New(rand.NewPCG(rand.Uint64(), 0)))
-	for range 4 {
+	seed := rand.Uint64()
+	t.Log("seed ", seed)
+	w := newWorld(t, rand.New(rand.NewPCG(seed, 0)))
+	for n := 0; n < 4 || len(w.active) == 0; n++ { // a change may archive the only active brand
 		w.changeBrands(t)
 	}
 	if one {
