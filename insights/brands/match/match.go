@@ -54,22 +54,22 @@ func Compile(brands []Brand) *Matcher {
 	m := &Matcher{
 		brands:   slices.Clone(brands),
 		variants: make([][]string, len(brands)),
-		trie:     newTrie(),
 		starts:   newStartSet(),
 		hosts:    make(map[string][]int32),
 	}
 	m.scratch.New = func() any { return newScratch(&m.ascii) }
+	t := newTrieBuilder()
 	saved := make(map[string]bool) // keys of names and aliases
 	for i, b := range m.brands {
 		for k, name := range slices.Concat([]string{b.Name}, b.Aliases) {
 			if key, err := NameKey(name, b.MatchCase); err == nil {
 				saved[key] = true
-				m.add(searchedName{brand: int32(i), kind: min(kind(k), kindAlias)}, name)
+				m.add(t, searchedName{brand: int32(i), kind: min(kind(k), kindAlias)}, name)
 			}
 		}
 		for _, phrase := range b.Exclude {
 			if _, err := NameKey(phrase, b.MatchCase); err == nil {
-				m.add(searchedName{brand: int32(i), exclude: true}, phrase)
+				m.add(t, searchedName{brand: int32(i), exclude: true}, phrase)
 			}
 		}
 	}
@@ -78,11 +78,11 @@ func Compile(brands []Brand) *Matcher {
 			variant := Variant(name)
 			if key, err := NameKey(variant, true); err == nil && !saved[key] {
 				m.variants[i] = append(m.variants[i], variant)
-				m.add(searchedName{brand: int32(i), kind: kindVariant}, variant)
+				m.add(t, searchedName{brand: int32(i), kind: kindVariant}, variant)
 			}
 		}
 	}
-	m.trie.finish()
+	m.trie = t.build()
 	m.findFirsts()
 	m.addDomains()
 	return m
@@ -103,7 +103,7 @@ func (m *Matcher) findFirsts() {
 }
 
 // add adds a name to the search.
-func (m *Matcher) add(n searchedName, name string) {
+func (m *Matcher) add(t *trieBuilder, n searchedName, name string) {
 	p := newPattern(name)
 	n.written = p.name
 	index := int32(len(m.names))
@@ -112,7 +112,7 @@ func (m *Matcher) add(n searchedName, name string) {
 		key := plain(p.chars)
 		m.hosts[key] = append(m.hosts[key], index)
 	}
-	m.trie.add(p, m.brands[n.brand].MatchCase && !n.exclude, index)
+	t.add(p, m.brands[n.brand].MatchCase && !n.exclude, index)
 	m.starts.addPattern(p)
 }
 

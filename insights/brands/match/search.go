@@ -141,21 +141,22 @@ func (s *search) addOccurrence(name int32, start, end, length int) {
 
 // from goes on in the trie from node n before searched[i]. The present token begins at searched[first].
 func (s *search) from(n int32, i, first int) {
+	t := s.m.trie
 	for {
-		node := &s.m.trie.nodes[n]
-		if len(node.ends) > 0 && rightBound(s.searched, i) {
-			for _, name := range node.ends {
+		node, after := &t.nodes[n], &t.nodes[n+1]
+		if node.ends < after.ends && rightBound(s.searched, i) {
+			for _, name := range t.ends[node.ends:after.ends] {
 				s.addOccurrence(name, s.start, i, i-s.start)
 			}
 		}
-		for k := range node.gaps {
-			s.over(&node.gaps[k], i, first)
+		for k := node.gaps; k < after.gaps; k++ {
+			s.over(&t.gaps[k], i, first)
 		}
 		if i == len(s.searched) {
 			return
 		}
 		next := int32(-1)
-		for _, e := range node.edges {
+		for _, e := range t.edges[node.edges:after.edges] {
 			if e.r != s.searched[i].r || !e.rule.allows(s.searched[i].isCapital()) {
 				continue
 			}

@@ -3,18 +3,20 @@ package match
 import "slices"
 
 // A trie has all patterns, for a search from each place where one may begin. Nodes are joined by characters and by
-// gaps.
+// gaps. Most nodes have one edge and nothing else, so that the lists of all nodes are joined, in the order of the nodes.
 type trie struct {
-	nodes []node
+	nodes []node // and one more, at which the lists of the last one end
+	edges []edge
+	gaps  []gap
+	ends  []int32     // searched names that end at a node
 	ascii [128][]edge // of the root
 	roots map[rune][]edge
 }
 
+// A node has the indexes of the first of its edges, gaps and ends. The next node has the indexes after the last.
 type node struct {
-	edges []edge
-	gaps  []gap
-	ends  []int32 // searched names that end here
-	next  uint32  // the bits r&31 of what may follow
+	edges, gaps, ends int32
+	next              uint32 // the bits r&31 of what may follow
 }
 
 // mayFollow reports whether a name that leads to n may go on before chars[i], or end.
@@ -47,10 +49,19 @@ type gap struct {
 	to       int32
 }
 
-func newTrie() *trie { return &trie{nodes: make([]node, 1), roots: make(map[rune][]edge)} }
+// A trieBuilder collects patterns for a trie. The first node is the root.
+type trieBuilder struct{ nodes []openNode }
+
+type openNode struct {
+	edges []edge
+	gaps  []gap
+	ends  []int32
+}
+
+func newTrieBuilder() *trieBuilder { return &trieBuilder{make([]openNode, 1)} }
 
 // add adds a pattern that ends with name.
-func (t *trie) add(p *pattern, matchCase bool, name int32) {
+func (t *trieBuilder) add(p *pattern, matchCase bool, name int32) {
 	if len(p.tokens) == 0 {
 		return
 	}
@@ -64,7 +75,7 @@ func (t *trie) add(p *pattern, matchCase bool, name int32) {
 	t.nodes[n].ends = append(t.nodes[n].ends, name)
 }
 
-func (t *trie) addTokens(p *pattern, rules []caseRule) int32 {
+func (t *trieBuilder) addTokens(p *pattern, rules []caseRule) int32 {
 	n := int32(0)
 	if p.dot {
 		n = t.child(n, '.', anyCase)
@@ -143,7 +154,7 @@ func isSeparator(r rune) bool {
 	return false
 }
 
-func (t *trie) addChars(n int32, chars []char, rules []caseRule) int32 {
+func (t *trieBuilder) addChars(n int32, chars []char, rules []caseRule) int32 {
 	for i, c := range chars {
 		n = t.child(n, c.r, rules[i])
 	}
@@ -151,7 +162,7 @@ func (t *trie) addChars(n int32, chars []char, rules []caseRule) int32 {
 }
 
 // child returns the node that r leads to, and makes it if necessary.
-func (t *trie) child(n int32, r rune, rule caseRule) int32 {
+func (t *trieBuilder) child(n int32, r rune, rule caseRule) int32 {
 	for _, e := range t.nodes[n].edges {
 		if e.r == r && e.rule == rule {
 			return e.to
@@ -163,7 +174,7 @@ func (t *trie) child(n int32, r rune, rule caseRule) int32 {
 }
 
 // gap returns the node that g leads to, and makes it if necessary.
-func (t *trie) gap(n int32, g gap) int32 {
+func (t *trieBuilder) gap(n int32, g gap) int32 {
 	for _, known := range t.nodes[n].gaps {
 		if g.to = known.to; g == known {
 			return known.to
@@ -174,29 +185,35 @@ func (t *trie) gap(n int32, g gap) int32 {
 	return g.to
 }
 
-func (t *trie) newNode() int32 {
-	t.nodes = append(t.nodes, node{})
+func (t *trieBuilder) newNode() int32 {
+	t.nodes = append(t.nodes, openNode{})
 	return int32(len(t.nodes) - 1)
 }
 
-// finish prepares the search.
-func (t *trie) finish() {
-	for i := range t.nodes {
-		n := &t.nodes[i]
-		for _, e := range n.edges {
+// build returns the trie of the patterns.
+func (t *trieBuilder) build() *trie {
+	built := &trie{nodes: make([]node, 0, len(t.nodes)+1), edges: make([]edge, 0, len(t.nodes)), roots: make(map[rune][]edge)}
+	for _, open := range append(t.nodes, openNode{}) {
+		n := node{int32(len(built.edges)), int32(len(built.gaps)), int32(len(built.ends)), 0}
+		for _, e := range open.edges {
 			n.next |= 1 << (e.r & 31)
 		}
-		if len(n.gaps) > 0 || len(n.ends) > 0 {
+		if len(open.gaps) > 0 || len(open.ends) > 0 {
 			n.next = 1<<32 - 1
 		}
+		built.nodes = append(built.nodes, n)
+		built.edges = append(built.edges, open.edges...)
+		built.gaps = append(built.gaps, open.gaps...)
+		built.ends = append(built.ends, open.ends...)
 	}
 	for _, e := range t.nodes[0].edges {
 		if e.r < 128 {
-			t.ascii[e.r] = append(t.ascii[e.r], e)
+			built.ascii[e.r] = append(built.ascii[e.r], e)
 		} else {
-			t.roots[e.r] = append(t.roots[e.r], e)
+			built.roots[e.r] = append(built.roots[e.r], e)
 		}
 	}
+	return built
 }
 
 // begin returns the edges by which a pattern may begin with r.
