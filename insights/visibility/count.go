@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -46,19 +47,29 @@ type Counter struct {
 
 	mu         sync.Mutex
 	behind     []store.ID // the accounts with answers to recount, when Recount last looked at all accounts
-	brandCache map[store.ID]*accountBrands
-	runCache   map[runKey]*countedRun
+	brandCache cache[store.ID, *accountBrands]
+	runCache   cache[runKey, *countedRun]
+	asked      int // bytes of the texts of the questions of all accountBrands
 }
 
 // A runKey identifies a run.
 type runKey struct{ Account, Run store.ID }
 
-// maxCached bounds the entries of each cache of a Counter. A cache that is full is cleared.
-const maxCached = 1000
+// Bounds of what a Counter keeps, in bytes, because the brands of an account take from 10 KB to several MB: half of the
+// limit of the process's memory for brands, which is enough for 1,000 accounts with 20 brands, and these.
+const (
+	maxRunBytes = 16 << 20 // enough for 1,000 runs of 100 questions
+	maxAsked    = 1 << 20  // of texts; what the matcher makes of one takes 20 times as many
+)
 
 // NewCounter returns a Counter.
 func NewCounter(cfg Config) *Counter {
-	return &Counter{cfg: cfg, brandCache: make(map[store.ID]*accountBrands), runCache: make(map[runKey]*countedRun)}
+	maxBrandBytes := int(debug.SetMemoryLimit(-1) / 2) // -1 only returns the limit
+	return &Counter{
+		cfg:        cfg,
+		brandCache: newCache[store.ID, *accountBrands](maxBrandBytes),
+		runCache:   newCache[runKey, *countedRun](maxRunBytes),
+	}
 }
 
 // Recounted returns how many answers the process has recounted.
@@ -71,8 +82,7 @@ type accountBrands struct {
 	own     []bool  // by number
 	matcher *match.Matcher
 
-	mu        sync.Mutex
-	questions map[string]*match.Question // by text
+	questions map[string]*match.Question // by text; protected by the Counter's mu
 }
 
 func (b *accountBrands) isOwn(brand int32) bool { return int(brand) < len(b.own) && b.own[brand] }
@@ -138,7 +148,7 @@ func (c *Counter) Prepare(jobs []Job) []*Prepared {
 	}
 	for k, indexes := range byRun {
 		c.mu.Lock()
-		b, r := c.brandCache[k.Account], c.runCache[k]
+		b, r := c.brandCache.get(k.Account), c.runCache.get(k)
 		c.mu.Unlock()
 		if b == nil || r == nil {
 			continue
@@ -169,7 +179,7 @@ func (c *Counter) brands(ctx context.Context, db store.Querier, account store.ID
 // cached ones have another version.
 func (c *Counter) brandsAt(ctx context.Context, db store.Querier, account store.ID, version brands.Version) (*accountBrands, error) {
 	c.mu.Lock()
-	known := c.brandCache[account]
+	known := c.brandCache.get(account)
 	c.mu.Unlock()
 	if known != nil && known.version.Equal(version) {
 		return known, nil
@@ -181,12 +191,14 @@ func (c *Counter) brandsAt(ctx context.Context, db store.Querier, account store.
 	// If it was raised after the version was read, no version equals this one, and the brands are read again.
 	version.Revision = revision
 	b := newAccountBrands(active, version)
+	names := 0
+	for i := range active {
+		of := &active[i]
+		names += len(of.Name) + bytesOf(of.Aliases) + bytesOf(of.Exclude) + bytesOf(of.Domains)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.brandCache) >= maxCached {
-		clear(c.brandCache)
-	}
-	c.brandCache[account] = b
+	c.brandCache.put(account, b, 10_000+60*names) // the matcher takes 45 to 60 bytes for each byte of a name
 	return b, nil
 }
 
@@ -194,7 +206,7 @@ func (c *Counter) brandsAt(ctx context.Context, db store.Querier, account store.
 func (c *Counter) run(ctx context.Context, db store.Querier, account, id store.ID) (*countedRun, error) {
 	k := runKey{account, id}
 	c.mu.Lock()
-	known := c.runCache[k]
+	known := c.runCache.get(k)
 	c.mu.Unlock()
 	if known != nil {
 		return known, nil
@@ -208,10 +220,7 @@ func (c *Counter) run(ctx context.Context, db store.Querier, account, id store.I
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.runCache) >= maxCached {
-		clear(c.runCache)
-	}
-	c.runCache[k] = r
+	c.runCache.put(k, r, 200+32*len(r.texts)+bytesOf(r.questions)+bytesOf(r.texts))
 	return r, nil
 }
 
@@ -251,7 +260,7 @@ func (c *Counter) count(b *accountBrands, r *countedRun, jobs []Job) []Fact {
 	for part := range parts {
 		group.Go(func() {
 			for i := part; i < len(jobs); i += parts {
-				facts[i] = b.fact(r, &jobs[i])
+				facts[i] = c.fact(b, r, &jobs[i])
 			}
 		})
 	}
@@ -260,25 +269,28 @@ func (c *Counter) count(b *accountBrands, r *countedRun, jobs []Job) []Fact {
 }
 
 // question returns a question as the matcher takes it. It is kept by its text, because runs repeat questions.
-func (b *accountBrands) question(text string) *match.Question {
-	b.mu.Lock()
+func (c *Counter) question(b *accountBrands, text string) *match.Question {
+	c.mu.Lock()
 	known := b.questions[text]
-	b.mu.Unlock()
+	c.mu.Unlock()
 	if known != nil {
 		return known
 	}
 	q := b.matcher.Question(text)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.questions) >= maxCached {
-		clear(b.questions)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked += len(text); c.asked > maxAsked {
+		for _, of := range c.brandCache.entries {
+			of.value.questions = make(map[string]*match.Question)
+		}
+		c.asked = len(text)
 	}
 	b.questions[text] = q
 	return q
 }
 
 // fact counts one job, unless it was counted before with the same brands.
-func (b *accountBrands) fact(r *countedRun, j *Job) Fact {
+func (c *Counter) fact(b *accountBrands, r *countedRun, j *Job) Fact {
 	if j.Prepared != nil && j.Prepared.brands == b {
 		return j.Prepared.fact
 	}
@@ -292,7 +304,7 @@ func (b *accountBrands) fact(r *countedRun, j *Job) Fact {
 		f.Status = Truncated
 		return f
 	}
-	question := b.question(r.texts[int(j.Ordinal-1)/int(r.repetitions)%len(r.texts)])
+	question := c.question(b, r.texts[int(j.Ordinal-1)/int(r.repetitions)%len(r.texts)])
 	found := b.matcher.Match(match.Answer{Text: j.Answer.Text, Question: question, Citations: j.Answer.Citations})
 	if found.Empty {
 		f.Status = Empty
