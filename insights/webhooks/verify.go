@@ -6,7 +6,7 @@ import "aiv/store"
 func Invariants() []store.Invariant {
 	return []store.Invariant{{
 		Name: "webhook_queues_wake",
-		Doc:  "A queue with pending deliveries to enabled endpoints always wakes: without an owner, no later than the first is due.",
+		Doc:  "An account with pending deliveries to enabled endpoints has a queue that wakes: without an owner, no later than the first is due.",
 		Query: `
 SELECT format('account %s wakes at %s, and a delivery is due at %s', d.account_id, q.wake_at, d.first)
 FROM (
