@@ -14,7 +14,7 @@ import (
 func auditGroup() cli.Command {
 	return cli.Command{
 		Name:    "audit",
-		Summary: "List the changes that operators made, and the pauses that workers caused",
+		Summary: "List the changes that operators made, and the providers that workers reported unavailable",
 		Commands: []cli.Command{
 			{
 				Name:     "list",

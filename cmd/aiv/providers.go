@@ -65,7 +65,7 @@ func providersGroup() cli.Command {
 			},
 			{
 				Name:     "resume",
-				Summary:  "End a provider's pause, whether an operator or throttling caused it",
+				Summary:  "End a provider's pause, whatever caused it",
 				Usage:    "CODE -note TEXT [-json]",
 				Examples: []string{"aiv providers resume openai -note 'incident 12 is over'"},
 				Run:      setPause((*jobs.ProviderAdmin).Resume),
