@@ -159,7 +159,7 @@ func TestUnavailablePausesTheProvider(t *testing.T) {
 	equal(t, "secret: The key is rejected., by "+by, s.pause("p1"))
 	p := s.providers()[0]
 	equal(t, 2, p.Waiting, "jobs that wait")
-	equal(t, "the provider is paused (secret): The key is rejected.; then run aiv providers resume p1 -note TEXT",
+	equal(t, "the provider is paused (secret) until you run aiv providers resume p1 -note TEXT: The key is rejected.",
 		p.Blocked())
 
 	must(t, s.admin().Resume(t.Context(), "p1", "a new key"))
