@@ -16,6 +16,8 @@ import (
 const (
 	// bounded is the bound of a response while the process cannot connect to the database.
 	bounded = 5 * time.Second
+	// unanswered is the bound while the database accepts connections but does not respond.
+	unanswered = 35 * time.Second
 	// behindLock is the bound while another session holds a lock: a request may wait for the batch in flight and for
 	// its own batch, 7 s each to be counted, or 10 s each to be written and written again by itself.
 	behindLock = 22 * time.Second
@@ -40,15 +42,17 @@ func TestFaultDatabase(t *testing.T) {
 	l.begin(clients)
 	l.recovered(t)
 	for _, fault := range []struct {
-		name string
-		long int // times; the short form does it once
-		hit  func(t *testing.T, c *storetest.Cluster, l *load)
+		name  string
+		long  int // times; the short form does it once
+		bound time.Duration
+		hit   func(t *testing.T, c *storetest.Cluster, l *load)
 	}{
-		{"kill -9, back at once", 20, func(t *testing.T, c *storetest.Cluster, _ *load) { crash(t, c) }},
-		{"kill -9, away", 3, func(t *testing.T, c *storetest.Cluster, l *load) { away(t, c, l, c.Kill) }},
-		{"stopped, away", 3, func(t *testing.T, c *storetest.Cluster, l *load) { away(t, c, l, c.Stop) }},
-		{"connections cut", 50, func(t *testing.T, c *storetest.Cluster, _ *load) { c.Exec(t, "aiv", cut) }},
-		{"max_connections", 3, takeConnections},
+		{"kill -9, back at once", 20, bounded, func(t *testing.T, c *storetest.Cluster, _ *load) { crash(t, c) }},
+		{"kill -9, away", 3, bounded, func(t *testing.T, c *storetest.Cluster, l *load) { away(t, c, l, c.Kill) }},
+		{"stopped, away", 3, bounded, func(t *testing.T, c *storetest.Cluster, l *load) { away(t, c, l, c.Stop) }},
+		{"connections cut", 50, bounded, func(t *testing.T, c *storetest.Cluster, _ *load) { c.Exec(t, "aiv", cut) }},
+		{"max_connections", 3, bounded, takeConnections},
+		{"frozen", 3, unanswered, freeze},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			times := byForm(1, fault.long)
@@ -59,7 +63,7 @@ func TestFaultDatabase(t *testing.T) {
 				fault.hit(t, c, l)
 				slowest = max(slowest, l.recovered(t))
 			}
-			longest := l.survived(t, bounded)
+			longest := l.survived(t, fault.bound)
 			t.Logf("%s: %d times, back %v after the database at the latest; longest wait for an answer %v", fault.name, times,
 				slowest.Round(time.Millisecond), longest.Round(time.Millisecond))
 		})
@@ -84,6 +88,12 @@ func away(t *testing.T, c *storetest.Cluster, l *load, end func()) {
 	end()
 	l.suffer(10 * time.Second)
 	c.Start(t)
+}
+
+func freeze(_ *testing.T, c *storetest.Cluster, l *load) {
+	c.Freeze()
+	defer c.Thaw()
+	l.suffer(10 * time.Second)
 }
 
 const cut = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'aiv' AND pid <> pg_backend_pid()`
