@@ -181,7 +181,7 @@ func VerifySession(ctx context.Context, pool *pgxpool.Pool) error {
 		return nil
 	}
 	return fmt.Errorf("a new database session has %s: a connection pooler between aiv and the database drops startup parameters; "+
-		"use one that passes them on, or set these for the role with ALTER ROLE … SET", strings.Join(wrong, ", "))
+		"use one that passes them on", strings.Join(wrong, ", "))
 }
 
 // verifySettings returns each setting in $1 with its present value and the one in $2 as the server writes it, such as

@@ -61,7 +61,7 @@ func TestVerifySession(t *testing.T) {
 	hot := openHot(t, url+"&idle_in_transaction_session_timeout=10s")
 	err := store.VerifySession(t.Context(), behindPooler(t, hot, others))
 	equal(t, "a new database session has "+wrong+": a connection pooler between aiv and the database drops startup "+
-		"parameters; use one that passes them on, or set these for the role with ALTER ROLE … SET", err.Error(), "a pooler")
+		"parameters; use one that passes them on", err.Error(), "a pooler")
 }
 
 // TestSettingsOfTheRole: whatever the role has set, plain sessions have the planner's defaults, hot ones do not, and
