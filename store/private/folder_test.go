@@ -18,7 +18,8 @@ import (
 // nothing, and remove what an interrupted initdb left.
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
-	config := private.Config{Dir: made(t, `touch aiv-private-postgresql; mkdir pg.partial-1`)}
+	// The name has what a URL must escape.
+	config := private.Config{Dir: filepath.Join(made(t, `mkdir 'a b+%20'; cd a*; touch aiv-private-postgresql; mkdir pg.partial-1`), "a b+%20")}
 	users := []*user{startUser(t, config), startUser(t, config)}
 	p := start(t, config)
 	defer p.Close()

@@ -23,9 +23,9 @@ const (
 func socketLink(dir string) string { return filepath.Join(dir, "socket") }
 
 func socketURL(socket, database string) string {
-	u := url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: url.Values{
-		"host": {socket}, "port": {socketPort}, "user": {"aiv"}, "sslmode": {"disable"},
-	}.Encode()}
+	query := url.Values{"host": {socket}, "port": {socketPort}, "user": {"aiv"}, "sslmode": {"disable"}}.Encode()
+	// In a PostgreSQL URL a plus is no space.
+	u := url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: strings.ReplaceAll(query, "+", "%20")}
 	return u.String()
 }
 
