@@ -25,6 +25,9 @@ func (p *Server) waitReady(ctx context.Context) error {
 		if final, ok := errors.AsType[*pgconn.PgError](fault); ok && !passing(final) {
 			return fault
 		}
+		if _, ok := errors.AsType[*pgconn.ParseConfigError](fault); ok { // because of a PG* variable
+			return fault
+		}
 		if _, err := p.ensureSupervisor(); err != nil {
 			return err
 		}

@@ -148,6 +148,15 @@ func TestSupervisorDoesNotStartSupervisors(t *testing.T) {
 	}
 }
 
+// TestWrongEnvironment: a variable of libpq that pgx rejects ends the start, as it will not change.
+func TestWrongEnvironment(t *testing.T) {
+	config := ephemeral(t)
+	t.Setenv("PGSERVICE", "missing")
+	if got := refused(t, config); !strings.Contains(got, "failed to read service") || strings.Contains(got, "deadline") {
+		t.Errorf("got %s, want an error of the service", got)
+	}
+}
+
 func TestCanceledStartLeavesNothing(t *testing.T) {
 	t.Parallel()
 	config := ephemeral(t)
