@@ -2,9 +2,12 @@ package private_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -57,6 +60,35 @@ func TestUsers(t *testing.T) {
 	p.Close()
 	if time.Since(closing) < 10*time.Second { // it waits for no longer
 		equal(t, false, running(pid), "the server runs on after its last user's Close")
+	}
+}
+
+// TestReusedProcessID: a server starts although another process of its account has the id that a killed server had.
+func TestReusedProcessID(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		return
+	}
+	config := lasting(t)
+	start(t, config).Close()
+	_, owner, err := private.Command("postgres")
+	must(t, err)
+	other := exec.Command("sleep", "60")
+	other.SysProcAttr = &syscall.SysProcAttr{Credential: owner}
+	must(t, other.Start())
+	defer other.Wait()
+	defer other.Process.Kill()
+	for _, state := range []string{"running", "ended and not waited for"} {
+		for _, name := range []string{"pg/postmaster.pid", "socket/.s.PGSQL.5432.lock"} {
+			file := filepath.Join(config.Dir, name)
+			must(t, os.WriteFile(file, fmt.Appendln(nil, other.Process.Pid), 0o600))
+			if owner != nil {
+				must(t, os.Chown(file, int(owner.Uid), int(owner.Gid)))
+			}
+		}
+		start(t, config).Close()
+		equal(t, state == "running", running(other.Process.Pid), "the other process runs")
+		must(t, other.Process.Kill())
 	}
 }
 

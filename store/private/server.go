@@ -152,6 +152,26 @@ func stopOrphan(dir string) error {
 	return nil
 }
 
+// removeStaleLocks removes the lock files of a killed server if their process id is now another process's. PostgreSQL
+// does not start while its account has any process or thread of that id. In a container that was killed and started
+// again, this is often one of aiv. Without /proc, postmaster.pid stays.
+func removeStaleLocks(dir, socket string) {
+	os.Remove(filepath.Join(socket, socketName+".lock")) // a server that runs is known by postmaster.pid
+	f, err := openServerFile(dataDir(dir), "postmaster.pid")
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	var pid int
+	fmt.Fscanln(f, &pid) // an error: 0, which no process has
+	process := fmt.Sprintf("/proc/%d", pid)
+	data, dataErr := os.Stat(dataDir(dir))
+	worksIn, err := os.Stat(process + "/cwd") // of a server, its data folder; of a process that ended, nothing
+	if err == nil && dataErr == nil && !os.SameFile(worksIn, data) || errors.Is(err, os.ErrNotExist) && exists(process) {
+		os.Remove(filepath.Join(dataDir(dir), "postmaster.pid")) // if that fails, PostgreSQL reports the file
+	}
+}
+
 // quit sends SIGQUIT as the server's account, which wrote the process id and could have written another's.
 func quit(dir string, pid int) error {
 	runAs, err := serverUser(dir)

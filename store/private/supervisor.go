@@ -117,6 +117,7 @@ func keepRunning(j job, noUsers <-chan error) error {
 	}
 	var backoff backoff
 	for {
+		removeStaleLocks(j.Dir, socket) // again after each attempt: a new thread can have the id
 		running, err := startServer(j, socket)
 		if err != nil {
 			return err
