@@ -148,9 +148,13 @@ func TestSupervisorDoesNotStartSupervisors(t *testing.T) {
 	}
 }
 
-// TestWrongEnvironment: a variable of libpq that pgx rejects ends the start, as it will not change.
-func TestWrongEnvironment(t *testing.T) {
+// TestEnvironment: what libpq's variables require of other servers has no effect. A variable that pgx rejects ends the
+// start, as it will not change.
+func TestEnvironment(t *testing.T) {
 	config := ephemeral(t)
+	t.Setenv("PGTARGETSESSIONATTRS", "standby")
+	t.Setenv("PGCHANNELBINDING", "require")
+	start(t, config).Close()
 	t.Setenv("PGSERVICE", "missing")
 	if got := refused(t, config); !strings.Contains(got, "failed to read service") || strings.Contains(got, "deadline") {
 		t.Errorf("got %s, want an error of the service", got)

@@ -23,7 +23,10 @@ const (
 func socketLink(dir string) string { return filepath.Join(dir, "socket") }
 
 func socketURL(socket, database string) string {
-	query := url.Values{"host": {socket}, "port": {socketPort}, "user": {"aiv"}, "sslmode": {"disable"}}.Encode()
+	query := url.Values{
+		"host": {socket}, "port": {socketPort}, "user": {"aiv"}, "sslmode": {"disable"},
+		"target_session_attrs": {"any"}, "channel_binding": {"disable"}, // whatever PG* variables require of other servers
+	}.Encode()
 	// In a PostgreSQL URL a plus is no space.
 	u := url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: strings.ReplaceAll(query, "+", "%20")}
 	return u.String()
