@@ -59,7 +59,7 @@ func TestBlocksThatNameNoBrandAreLeftOut(t *testing.T) {
 			text += pick(random, "\n\n", "\n- ", "<br>", "") + pick(random, "**", "[", "É ", "![a](b) ", "· ", "`", "") +
 				pick(random, "Sources", "Works cited", "Fonti", "quelle", "Works*cited*") +
 				pick(random, ":", "", "](u)") + pick(random, "\n\n", " ", "\n\n! ·\n\n") +
-				pick(random, "[Kov](https://kov.com)", "kov.com", "Kov", "- Alt [a](u)\n- <https://x.com>")
+				pick(random, "[Kov](https://kov.com)", "kov.com", "Kov", "- Alt [a](u)\n- <https://x.com>", "- [Kov](u)\n\n【1†a】")
 		}
 		m := Compile(brands)
 		got := m.Match(Answer{Text: text})

@@ -299,8 +299,8 @@ func (s *scratch) mayEndWithSources() bool {
 	return false
 }
 
-// readRoughly reports whether a block may have a link or an address. If it has none, shown tells whether it has an
-// ASCII letter or digit.
+// readRoughly reports whether a block may have a link, an address or a mark whose letters are not shown. If it has none,
+// shown tells whether it has an ASCII letter or digit.
 func readRoughly(block []byte) (cites, shown bool) {
 	kinds := uint8(0)
 	for i, c := range block {
@@ -332,5 +332,6 @@ var roughBytes = func() (table [256]uint8) {
 	for _, c := range "[<&@" {
 		table[c] = roughCites
 	}
+	table["【"[0]] = roughCites
 	return table
 }()
