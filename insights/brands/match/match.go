@@ -22,7 +22,8 @@ type Matcher struct {
 	brands   []Brand
 	variants [][]string // of each brand, those that are used
 	names    []searchedName
-	trie     *trie
+	trie     *trie     // of names, aliases and derived variants
+	excluded *trie     // of excluded phrases
 	ascii    [128]char // asciiNormal, with what may begin with each
 	starts   *startSet
 	hosts    map[string][]int32 // host-shaped names by their normal form: indexes of names
@@ -58,7 +59,7 @@ func Compile(brands []Brand) *Matcher {
 		hosts:    make(map[string][]int32),
 	}
 	m.scratch.New = func() any { return newScratch(&m.ascii) }
-	t := newTrieBuilder()
+	t, excluded := newTrieBuilder(), newTrieBuilder()
 	saved := make(map[string]bool) // keys of names and aliases
 	for i, b := range m.brands {
 		for k, name := range slices.Concat([]string{b.Name}, b.Aliases) {
@@ -69,7 +70,7 @@ func Compile(brands []Brand) *Matcher {
 		}
 		for _, phrase := range b.Exclude {
 			if _, err := NameKey(phrase, b.MatchCase); err == nil {
-				m.add(t, searchedName{brand: int32(i), exclude: true}, phrase)
+				m.add(excluded, searchedName{brand: int32(i), exclude: true}, phrase)
 			}
 		}
 	}
@@ -82,7 +83,7 @@ func Compile(brands []Brand) *Matcher {
 			}
 		}
 	}
-	m.trie = t.build()
+	m.trie, m.excluded = t.build(), excluded.build()
 	m.findFirsts()
 	m.addDomains()
 	return m
@@ -93,7 +94,7 @@ func (m *Matcher) findFirsts() {
 	m.ascii = asciiNormal
 	for i := range m.ascii {
 		c := &m.ascii[i]
-		if len(m.trie.begin(c.r)) > 0 {
+		if len(m.trie.begin(c.r)) > 0 || len(m.excluded.begin(c.r)) > 0 {
 			c.traits |= mayBeginName
 		}
 		if phrases().first(c.r) > 0 {
@@ -194,11 +195,11 @@ func (m *Matcher) eachUnit(s *scratch, q *Question, f func(u *unit, taken []occu
 	for i := range s.units {
 		u := &s.units[i]
 		chars := s.normalize(u, u.end)
-		m.search(s, chars)
+		m.search(s, u, chars)
 		if len(s.occurrences) == 0 {
 			continue
 		}
-		taken := m.resolve(s, u)
+		taken := s.resolve()
 		s.flagAbsence(chars, taken)
 		if q != nil {
 			s.flagEcho(q, chars, taken)

@@ -5,71 +5,78 @@ import (
 	"slices"
 )
 
-// resolve returns the occurrences of a unit that are taken (M11), by start: excluded phrases remove occurrences of
-// their brand, then the longest win.
-func (m *Matcher) resolve(s *scratch, u *unit) []occurrence {
-	if len(s.excluded) > 0 {
-		s.removeExcluded()
+// forgetExcluded removes the excluded phrases of the last unit.
+func (s *search) forgetExcluded() {
+	for _, brand := range s.excluding {
+		s.excluded[brand] = s.excluded[brand][:0]
 	}
-	m.keepBestOfEachSpan(s, u)
-	if s.overlap() {
-		s.takeLongest()
-	}
-	return s.occurrences
+	s.excluding, s.longest = s.excluding[:0], 0
 }
 
-// removeExcluded removes the occurrences that overlap an excluded phrase of their brand and are not longer.
-func (s *search) removeExcluded() {
-	longest := int32(0)
-	for _, e := range s.excluded {
-		longest = max(longest, e.end-e.start)
+// addExcluded adds an excluded phrase. Of those of a brand that begin at one place only the longest matters.
+func (s *search) addExcluded(o occurrence) {
+	if s.excluded == nil {
+		s.excluded = make([][]occurrence, len(s.m.brands))
 	}
-	near := s.excluded
-	s.occurrences = slices.DeleteFunc(s.occurrences, func(o occurrence) bool {
-		for len(near) > 0 && near[0].start+longest <= o.start {
-			near = near[1:]
-		}
-		for _, e := range near {
-			if e.start >= o.end {
-				break
-			}
-			if e.end > o.start && e.brand == o.brand && (e.length >= o.length || e.end == o.end && e.start == o.start) {
-				return true
-			}
-		}
-		return false
-	})
+	s.longest = max(s.longest, o.end-o.start)
+	of := s.excluded[o.brand]
+	last := len(of) - 1
+	switch {
+	case last < 0:
+		s.excluding = append(s.excluding, o.brand)
+		s.excluded[o.brand] = append(of, o)
+	case of[last].start < o.start:
+		s.excluded[o.brand] = append(of, o)
+	case of[last].length < o.length:
+		of[last] = o
+	}
 }
 
-// keepBestOfEachSpan keeps, of the occurrences that cover one span, the one that wins, and sets its conflict.
-func (m *Matcher) keepBestOfEachSpan(s *scratch, u *unit) {
-	kept := s.occurrences[:0]
-	for rest := s.occurrences; len(rest) > 0; {
-		n := 1
-		for n < len(rest) && rest[n].start == rest[0].start {
-			n++
+// isExcluded reports whether an occurrence overlaps an excluded phrase of its brand and is not longer (M11).
+func (s *search) isExcluded(o occurrence) bool {
+	near := s.excluded[o.brand]
+	first, _ := slices.BinarySearchFunc(near, o.start-s.longest+1, func(e occurrence, start int32) int { return cmp.Compare(e.start, start) })
+	for _, e := range near[first:] {
+		if e.start >= o.end {
+			break
 		}
-		same := rest[:n]
-		rest = rest[n:]
-		if n > 1 {
-			slices.SortStableFunc(same, func(x, y occurrence) int {
-				if x.end != y.end {
-					return cmp.Compare(x.end, y.end)
-				}
-				return m.compare(s, u, x, y)
-			})
+		if e.end > o.start && (e.length >= o.length || e.end == o.end && e.start == o.start) {
+			return true
 		}
-		for len(same) > 0 {
-			best := same[0]
-			for same = same[1:]; len(same) > 0 && same[0].end == best.end; same = same[1:] {
-				if same[0].brand != best.brand && same[0].kind != kindDomain && best.kind != kindDomain {
-					best.conflict = true
-				}
-			}
-			kept = append(kept, best)
+	}
+	return false
+}
+
+// keepBest keeps, of the occurrences from first on, which begin at one place and are not excluded, the one that wins of
+// each span.
+func (m *Matcher) keepBest(s *scratch, u *unit, first int) {
+	kept := s.occurrences[:first]
+	for _, o := range s.occurrences[first:] {
+		if len(s.excluding) > 0 && s.isExcluded(o) {
+			continue
+		}
+		k := len(kept) - 1 // names of a span are found one after the other, mostly
+		for k >= first && kept[k].end != o.end {
+			k--
+		}
+		if k < first {
+			kept = append(kept, o)
+		} else {
+			kept[k] = m.better(s, u, kept[k], o)
 		}
 	}
 	s.occurrences = kept
+}
+
+// better returns the one of two occurrences of a span that wins, and sets its conflict.
+func (m *Matcher) better(s *scratch, u *unit, x, y occurrence) occurrence {
+	named := x.kind != kindDomain && y.kind != kindDomain // if one is not, the other wins
+	conflict := named && (x.brand != y.brand || x.conflict || y.conflict)
+	if m.compare(s, u, y, x) < 0 {
+		x = y
+	}
+	x.conflict = conflict
+	return x
 }
 
 // compare orders two occurrences of one span: the one that wins first.
@@ -118,6 +125,14 @@ func (s *scratch) visibleSpan(u *unit, o occurrence) span {
 		end++
 	}
 	return span{start, end}
+}
+
+// resolve returns the occurrences of a unit that are taken (M11), by start: the longest win.
+func (s *search) resolve() []occurrence {
+	if s.overlap() {
+		s.takeLongest()
+	}
+	return s.occurrences
 }
 
 // overlap reports whether some of the occurrences overlap.

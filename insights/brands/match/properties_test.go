@@ -243,3 +243,48 @@ func FuzzSaved(f *testing.F) {
 		Compile([]Brand{{ID: "a", Name: text, Aliases: []string{text}, Exclude: []string{text}, Domains: []string{text}}}).Match(Answer{Text: text})
 	})
 }
+
+// TestNamesThatBeginAtOnePlace: of the excluded phrases that begin at one place the longest decides, and a name that wins
+// last has the conflict that its brand's other name had.
+func TestNamesThatBeginAtOnePlace(t *testing.T) {
+	for _, tt := range []struct {
+		brands []Brand
+		text   string
+		want   []BrandResult
+	}{
+		{[]Brand{{Name: "Kov Lab", Exclude: []string{"Kov", "Kov Lab Rat"}}}, "Kov Lab Rat", nil},
+		{[]Brand{{ID: "1", Name: "Kov_Lab"}, {ID: "0", Name: "Kov-Lab", Aliases: []string{"Kov.Lab"}}}, "Kov.Lab",
+			[]BrandResult{{Brand: 1, Mentions: 1, Position: 1, Kinds: Alias, Flags: Conflict}}},
+	} {
+		got := Compile(tt.brands).Match(Answer{Text: tt.text}).Brands
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.text, diff)
+		}
+	}
+}
+
+// TestMemoryOfManyNames: memory for what is found grows with the text, not with how many names and excluded phrases begin
+// at each of its words.
+func TestMemoryOfManyNames(t *testing.T) {
+	const words, each = 300, 20
+	brands := make([]Brand, 100)
+	for i := range brands {
+		for n := range each {
+			brands[i].Aliases = append(brands[i].Aliases, "a"+"-._/'"[n%5:n%5+1]+"a")
+			brands[i].Exclude = append(brands[i].Exclude, strings.Repeat("a ", 3+n))
+		}
+	}
+	brands[0].Exclude = nil
+	m := Compile(brands)
+	s := m.acquire()
+	s.read(strings.Repeat("a ", words))
+	u := &s.units[0]
+	m.search(s, u, s.normalize(u, u.end))
+	excluded := 0
+	for _, of := range s.excluded {
+		excluded += len(of)
+	}
+	if len(s.occurrences) != words-1 || cap(s.occurrences) > 2*(words+len(m.names)) || excluded > words*len(brands) {
+		t.Errorf("%d occurrences in memory for %d, and %d excluded phrases", len(s.occurrences), cap(s.occurrences), excluded)
+	}
+}

@@ -23,39 +23,59 @@ type search struct {
 	searched    []char
 	nameStarts  []int32 // where names may begin
 	wordStarts  []int32 // where phrases of absence may begin
+	trie        *trie   // that is searched
 	start       int
-	occurrences []occurrence // by start
-	excluded    []occurrence // of excluded phrases, by start
+	occurrences []occurrence   // by start
+	excluded    [][]occurrence // of excluded phrases, by brand and start
+	excluding   []int32        // brands that have some
+	longest     int32          // of excluded
 	takenAt     []bool
 	order       []int32
 	lengths     []int32
 }
 
-// search finds all occurrences in the normal form of a unit, also those that overlap.
-func (m *Matcher) search(s *scratch, chars []char) {
+// search finds the occurrences in the normal form of a unit, also those that overlap: of each span the one that wins.
+// Excluded phrases are searched first, so that no more than these are kept of the many names that a span may be.
+func (m *Matcher) search(s *scratch, u *unit, chars []char) {
 	s.m, s.searched = m, chars
-	s.occurrences, s.excluded = s.occurrences[:0], s.excluded[:0]
 	s.findStarts(chars)
+	s.forgetExcluded()
+	if len(m.excluded.edges) > 0 {
+		s.trie = m.excluded
+		for _, start := range s.nameStarts {
+			s.searchAt(int(start))
+		}
+	}
+	s.trie = m.trie
+	s.occurrences = s.occurrences[:0]
 	for _, start := range s.nameStarts {
-		i := int(start)
-		r := chars[i].r
-		if r < 0 {
-			m.searchHost(s, i, &s.hosts[-1-r])
-			continue
+		first := len(s.occurrences)
+		s.searchAt(int(start))
+		if n := len(s.occurrences) - first; n > 1 || n == 1 && len(s.excluding) > 0 {
+			m.keepBest(s, u, first)
 		}
-		edges := m.trie.begin(r)
-		if len(edges) == 0 || !leftBound(chars, i) {
-			continue
-		}
-		s.start = i
-		for _, e := range edges {
-			if e.rule.allows(chars[i].isCapital()) && m.trie.nodes[e.to].mayFollow(chars, i+1) {
-				first := i
-				if r == '.' {
-					first++
-				}
-				s.from(e.to, i+1, first)
+	}
+}
+
+// searchAt finds what begins at searched[i].
+func (s *scratch) searchAt(i int) {
+	r := s.searched[i].r
+	if r < 0 {
+		s.searchHost(i, &s.hosts[-1-r])
+		return
+	}
+	edges := s.trie.begin(r)
+	if len(edges) == 0 || !leftBound(s.searched, i) {
+		return
+	}
+	s.start = i
+	for _, e := range edges {
+		if e.rule.allows(s.searched[i].isCapital()) && s.trie.nodes[e.to].mayFollow(s.searched, i+1) {
+			first := i
+			if r == '.' {
+				first++
 			}
+			s.from(e.to, i+1, first)
 		}
 	}
 }
@@ -79,14 +99,17 @@ func (s *scratch) findStarts(chars []char) {
 }
 
 // searchHost finds host-shaped names that a bare host is, and the brand that owns it.
-func (m *Matcher) searchHost(s *scratch, i int, h *host) {
+func (s *scratch) searchHost(i int, h *host) {
+	m, excluded := s.m, s.trie == s.m.excluded
 	if len(m.hosts) > 0 {
 		key := s.hostKey(h)
 		for _, name := range m.hosts[string(key)] {
-			s.addOccurrence(name, i, i+1, len(s.hostChars))
+			if m.names[name].exclude == excluded {
+				s.addOccurrence(name, i, i+1, len(s.hostChars))
+			}
 		}
 	}
-	if len(m.owners) == 0 || h.inLabel {
+	if excluded || len(m.owners) == 0 || h.inLabel {
 		return
 	}
 	if d, ok := m.owners.ofHost(s.hostname(h)); ok {
@@ -133,7 +156,7 @@ func (s *search) addOccurrence(name int32, start, end, length int) {
 	o := occurrence{
 		start: int32(start), end: int32(end), length: int32(length), brand: n.brand, name: name, kind: n.kind}
 	if n.exclude {
-		s.excluded = append(s.excluded, o)
+		s.addExcluded(o)
 	} else {
 		s.occurrences = append(s.occurrences, o)
 	}
@@ -141,7 +164,7 @@ func (s *search) addOccurrence(name int32, start, end, length int) {
 
 // from goes on in the trie from node n before searched[i]. The present token begins at searched[first].
 func (s *search) from(n int32, i, first int) {
-	t := s.m.trie
+	t := s.trie
 	for {
 		node, after := &t.nodes[n], &t.nodes[n+1]
 		if node.ends < after.ends && rightBound(s.searched, i) {
