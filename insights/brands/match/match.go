@@ -1,9 +1,6 @@
 package match
 
-import (
-	"slices"
-	"sync"
-)
+import "slices"
 
 // A Brand is what an account measures. Names, aliases and excluded phrases that [NameKey] refuses, and domains that
 // [Domain] refuses, have no effect.
@@ -28,8 +25,6 @@ type Matcher struct {
 	starts   *startSet
 	hosts    map[string][]int32 // host-shaped names by their normal form: indexes of names
 	owners   owners
-
-	scratch sync.Pool // of *scratch
 }
 
 // A searchedName is a name, an alias, a derived variant or an excluded phrase.
@@ -58,7 +53,6 @@ func Compile(brands []Brand) *Matcher {
 		starts:   newStartSet(),
 		hosts:    make(map[string][]int32),
 	}
-	m.scratch.New = func() any { return newScratch(&m.ascii) }
 	t, excluded := newTrieBuilder(), newTrieBuilder()
 	saved := make(map[string]bool) // keys of names and aliases
 	for i, b := range m.brands {

@@ -15,8 +15,8 @@ func (s *search) forgetExcluded() {
 
 // addExcluded adds an excluded phrase. Of those of a brand that begin at one place only the longest matters.
 func (s *search) addExcluded(o occurrence) {
-	if s.excluded == nil {
-		s.excluded = make([][]occurrence, len(s.m.brands))
+	for len(s.excluded) < len(s.m.brands) {
+		s.excluded = append(s.excluded, nil)
 	}
 	s.longest = max(s.longest, o.end-o.start)
 	of := s.excluded[o.brand]

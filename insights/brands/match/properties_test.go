@@ -1,6 +1,7 @@
 package match
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -166,6 +167,20 @@ func FuzzMatch(f *testing.F) {
 		checkAddresses(t, text)
 		NormalForm(text)
 	})
+}
+
+// TestMatchersShareBuffers: a Matcher's first answer allocates no more than the next.
+func TestMatchersShareBuffers(t *testing.T) {
+	a := benchmarkAnswers(1<<14, 1)[0]
+	first, next := math.Inf(1), math.Inf(1)
+	for range 10 { // the race detector drops some buffers
+		m, k := [...]*Matcher{Compile(benchmarkBrands()), Compile(benchmarkBrands())}, 0
+		first = min(first, testing.AllocsPerRun(1, func() { m[k].Match(a); k++ }))
+		next = min(next, testing.AllocsPerRun(1, func() { m[1].Match(a) }))
+	}
+	if first > next {
+		t.Errorf("the first answer has %v allocations, the next %v", first, next)
+	}
 }
 
 // checkAddresses checks that units of which a fast test says that they have no address have none.

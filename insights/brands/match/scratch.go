@@ -1,6 +1,8 @@
 package match
 
-// A scratch has the buffers of one call. A Matcher reuses them.
+import "sync"
+
+// A scratch has the buffers of one call.
 type scratch struct {
 	hidden []segment // from what is left after M1 to the text; none: nothing was removed
 	src    []byte    // the content of blocks
@@ -36,14 +38,23 @@ func newScratch(ascii *[128]char) *scratch {
 	return s
 }
 
-// keptScratch bounds the visible characters of answers whose buffers are kept: about 40 bytes each.
+// keptScratch bounds the visible characters of answers whose buffers are kept, and what was found in them: about 40 bytes
+// each.
 const keptScratch = 1 << 18
 
-func (m *Matcher) acquire() *scratch { return m.scratch.Get().(*scratch) }
+// scratches has the *scratch that no call uses. All Matchers share them: there are hundreds, and few calls at a time.
+var scratches = sync.Pool{New: func() any { return newScratch(nil) }}
+
+func (m *Matcher) acquire() *scratch {
+	s := scratches.Get().(*scratch)
+	s.ascii = &m.ascii
+	return s
+}
 
 func (m *Matcher) release(s *scratch) {
-	if cap(s.visible) <= keptScratch && cap(s.src) <= 4*keptScratch {
-		m.scratch.Put(s)
+	s.m, s.trie, s.ascii = nil, nil, nil // of a Matcher that may not be used again
+	if cap(s.visible) <= keptScratch && cap(s.src) <= 4*keptScratch && cap(s.occurrences) <= keptScratch {
+		scratches.Put(s)
 	}
 }
 
