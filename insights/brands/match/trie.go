@@ -3,7 +3,7 @@ package match
 import "slices"
 
 // A trie has all patterns, for a search from each place where one may begin. Nodes are joined by characters and by
-// gaps. Most nodes have one edge and nothing else, so that the lists of all nodes are joined, in the order of the nodes.
+// gaps. The lists of all nodes are joined, in the order of the nodes, because most nodes have one edge and nothing else.
 type trie struct {
 	nodes []node // and one more, at which the lists of the last one end
 	edges []edge
