@@ -1,6 +1,7 @@
 package visibility
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -49,4 +50,35 @@ func TestCacheIsBoundedByBytes(t *testing.T) {
 	if len(c.entries) != 1 || c.get(4) != "another" || c.bytes != 9 {
 		t.Errorf("%d bytes are cached: %v", c.bytes, c.entries)
 	}
+}
+
+// TestBrandBytes: the estimate is near the heap that brands take, also for domains, and where a character has three bytes.
+func TestBrandBytes(t *testing.T) {
+	texts := func(prefix string, first rune) (all []string) {
+		for i := range rune(20) {
+			all = append(all, prefix+strings.Repeat(string(first+i), 100))
+		}
+		return all
+	}
+	for _, of := range []brands.Brand{{Aliases: texts("", 'a')}, {Aliases: texts("", '一')}, {Domains: texts("github.com/", 'a')}} {
+		of.Name = "Kovalt"
+		all := make([]*accountBrands, 50)
+		before := heapBytes()
+		for i := range all {
+			all[i] = newAccountBrands([]brands.Brand{of}, brands.Version{})
+		}
+		taken := (heapBytes() - before) / len(all)
+		if got := brandBytes([]brands.Brand{of}); got < taken*3/4 || got > 2*taken {
+			t.Errorf("%.20q: %d bytes are estimated, %d are taken", append(of.Aliases, of.Domains...)[0], got, taken)
+		}
+		runtime.KeepAlive(all)
+	}
+}
+
+func heapBytes() int {
+	runtime.GC()
+	runtime.GC() // buffers that are kept outlive one
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -49,7 +50,7 @@ type Counter struct {
 	behind     []store.ID // the accounts with answers to recount, when Recount last looked at all accounts
 	brandCache cache[store.ID, *accountBrands]
 	runCache   cache[runKey, *countedRun]
-	asked      int // bytes of the texts of the questions of all accountBrands
+	asked      int // bytes of the texts of the questions that were kept since all were dropped
 }
 
 // A runKey identifies a run.
@@ -191,14 +192,9 @@ func (c *Counter) brandsAt(ctx context.Context, db store.Querier, account store.
 	// If it was raised after the version was read, no version equals this one, and the brands are read again.
 	version.Revision = revision
 	b := newAccountBrands(active, version)
-	names := 0
-	for i := range active {
-		of := &active[i]
-		names += len(of.Name) + bytesOf(of.Aliases) + bytesOf(of.Exclude) + bytesOf(of.Domains)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.brandCache.put(account, b, 10_000+60*names) // the matcher takes 45 to 60 bytes for each byte of a name
+	c.brandCache.put(account, b, brandBytes(active))
 	return b, nil
 }
 
@@ -327,6 +323,19 @@ func (c *Counter) fact(b *accountBrands, r *countedRun, j *Job) Fact {
 		f.Pages = append(f.Pages, page)
 	}
 	return f
+}
+
+// brandBytes estimates what accountBrands take: mostly the matcher, 30 to 70 bytes for each character of a name.
+func brandBytes(active []brands.Brand) int {
+	n := 10_000
+	for i := range active {
+		of := &active[i]
+		for _, name := range slices.Concat([]string{of.Name}, of.Aliases, of.Exclude) {
+			n += 60 * utf8.RuneCountInString(name)
+		}
+		n += 350*len(of.Domains) + bytesOf(of.Domains)
+	}
+	return n
 }
 
 func newAccountBrands(active []brands.Brand, version brands.Version) *accountBrands {
