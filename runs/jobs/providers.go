@@ -121,7 +121,8 @@ func (p *ProviderState) Blocked() string {
 		if p.PauseReason == nil {
 			return "the provider is paused: " + *p.PauseNote
 		}
-		return fmt.Sprintf("the provider is paused (%s) until you run aiv providers resume %s -note TEXT: %s", *p.PauseReason, p.Code, *p.PauseNote)
+		return fmt.Sprintf("the provider is paused (%s) until you run aiv providers resume %s -note TEXT: %s",
+			*p.PauseReason, p.Code, *p.PauseNote)
 	case p.ThrottledUntil != nil:
 		return "the provider is throttled until " + store.FormatTime(*p.ThrottledUntil)
 	case p.InFlight != nil && p.Leased >= int64(*p.InFlight):
