@@ -26,7 +26,7 @@ func TestQuestionsInMemoryAreBounded(t *testing.T) {
 	c, b := NewCounter(Config{}), newAccountBrands(nil, brands.Version{})
 	c.brandCache.put(store.NewID(), b, 1)
 	for i := range 7 {
-		c.question(b, strings.Repeat(string(rune('a'+i)), maxAsked/3))
+		c.question(b, strings.Repeat(string(rune('a'+i)), maxAsked/3-20))
 	}
 	if len(b.questions) != 1 {
 		t.Errorf("%d questions are in memory, want 1, because each fourth drops three", len(b.questions))
@@ -62,7 +62,7 @@ func TestBrandBytes(t *testing.T) {
 	}
 	for _, of := range []brands.Brand{{Aliases: texts("", 'a')}, {Aliases: texts("", '一')}, {Domains: texts("github.com/", 'a')}} {
 		of.Name = "Kovalt"
-		all := make([]*accountBrands, 50)
+		all := make([]*accountBrands, 200) // so many that nothing else counts
 		before := heapBytes()
 		for i := range all {
 			all[i] = newAccountBrands([]brands.Brand{of}, brands.Version{})

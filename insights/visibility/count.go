@@ -50,7 +50,7 @@ type Counter struct {
 	behind     []store.ID // the accounts with answers to recount, when Recount last looked at all accounts
 	brandCache cache[store.ID, *accountBrands]
 	runCache   cache[runKey, *countedRun]
-	asked      int // bytes of the texts of the questions that were kept since all were dropped
+	asked      int // bytes of the questions that were kept since all were dropped
 }
 
 // A runKey identifies a run.
@@ -60,12 +60,12 @@ type runKey struct{ Account, Run store.ID }
 // limit of the process's memory for brands, which is enough for 1,000 accounts with 20 brands, and these.
 const (
 	maxRunBytes = 16 << 20 // enough for 1,000 runs of 100 questions
-	maxAsked    = 1 << 20  // of texts; what the matcher makes of one takes 20 times as many
+	maxAsked    = 1 << 20  // 20 and the text of each question; what the matcher makes of it takes 20 times as many
 )
 
 // NewCounter returns a Counter.
 func NewCounter(cfg Config) *Counter {
-	maxBrandBytes := int(debug.SetMemoryLimit(-1) / 2) // -1 only returns the limit
+	maxBrandBytes := int(min(debug.SetMemoryLimit(-1)/2, 1<<30)) // -1 only returns the limit
 	return &Counter{
 		cfg:        cfg,
 		brandCache: newCache[store.ID, *accountBrands](maxBrandBytes),
@@ -275,11 +275,12 @@ func (c *Counter) question(b *accountBrands, text string) *match.Question {
 	q := b.matcher.Question(text)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asked += len(text); c.asked > maxAsked {
+	bytes := 20 + len(text)
+	if c.asked += bytes; c.asked > maxAsked {
 		for _, of := range c.brandCache.entries {
 			of.value.questions = make(map[string]*match.Question)
 		}
-		c.asked = len(text)
+		c.asked = bytes
 	}
 	b.questions[text] = q
 	return q
