@@ -19,7 +19,8 @@ import (
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	// The name has what a URL must escape.
-	config := private.Config{Dir: filepath.Join(made(t, `mkdir 'a b+%20'; cd a*; touch aiv-private-postgresql; mkdir pg.partial-1`), "a b+%20")}
+	parent := made(t, `mkdir 'a b+%20'; cd a*; touch aiv-private-postgresql; mkdir pg.partial-1`)
+	config := private.Config{Dir: filepath.Join(parent, "a b+%20")}
 	users := []*user{startUser(t, config), startUser(t, config)}
 	p := start(t, config)
 	defer p.Close()

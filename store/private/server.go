@@ -129,16 +129,14 @@ func stopOrphan(dir string) error {
 	if !listening(socket) {
 		return nil
 	}
-	f, err := openServerFile(dataDir(dir), "postmaster.pid")
+	pid, err := serverPID(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("find the server that is still running: %w", err)
 	}
-	defer f.Close()
-	var pid int
-	if _, err := fmt.Fscanln(f, &pid); err != nil || pid <= 1 {
+	if pid <= 1 {
 		return errors.New("find the server that is still running: postmaster.pid contains no process id")
 	}
 	if err := quit(dir, pid); err != nil {
@@ -152,18 +150,29 @@ func stopOrphan(dir string) error {
 	return nil
 }
 
+// serverPID returns the process id in postmaster.pid, or 0, which no process has, if the file has none.
+func serverPID(dir string) (int, error) {
+	f, err := openServerFile(dataDir(dir), "postmaster.pid")
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var pid int
+	if _, err := fmt.Fscanln(f, &pid); err != nil {
+		return 0, nil
+	}
+	return pid, nil
+}
+
 // removeStaleLocks removes the lock files of a killed server if their process id is now another process's. PostgreSQL
 // does not start while its account has any process or thread of that id. In a container that was killed and started
 // again, this is often one of aiv. Without /proc, postmaster.pid stays.
 func removeStaleLocks(dir, socket string) {
 	os.Remove(filepath.Join(socket, socketName+".lock")) // a server that runs is known by postmaster.pid
-	f, err := openServerFile(dataDir(dir), "postmaster.pid")
+	pid, err := serverPID(dir)
 	if err != nil {
 		return
 	}
-	defer f.Close()
-	var pid int
-	fmt.Fscanln(f, &pid) // an error: 0, which no process has
 	process := fmt.Sprintf("/proc/%d", pid)
 	data, dataErr := os.Stat(dataDir(dir))
 	worksIn, err := os.Stat(process + "/cwd") // of a server, its data folder; of a process that ended, nothing
