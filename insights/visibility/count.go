@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -55,13 +54,6 @@ type Counter struct {
 
 // A runKey identifies a run.
 type runKey struct{ Account, Run store.ID }
-
-// Bounds of what a Counter keeps, in bytes, because the brands of an account take from 10 KB to several MB: half of the
-// limit of the process's memory for brands, which is enough for 1,000 accounts with 20 brands, and these.
-const (
-	maxRunBytes = 16 << 20 // enough for 1,000 runs of 100 questions
-	maxAsked    = 1 << 20  // 20 and the text of each question; what the matcher makes of it takes 20 times as many
-)
 
 // NewCounter returns a Counter.
 func NewCounter(cfg Config) *Counter {
@@ -216,7 +208,7 @@ func (c *Counter) run(ctx context.Context, db store.Querier, account, id store.I
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.runCache.put(k, r, 200+32*len(r.texts)+bytesOf(r.questions)+bytesOf(r.texts))
+	c.runCache.put(k, r, runBytes(r))
 	return r, nil
 }
 
@@ -324,19 +316,6 @@ func (c *Counter) fact(b *accountBrands, r *countedRun, j *Job) Fact {
 		f.Pages = append(f.Pages, page)
 	}
 	return f
-}
-
-// brandBytes estimates what accountBrands take: mostly the matcher, 30 to 70 bytes for each character of a name.
-func brandBytes(active []brands.Brand) int {
-	n := 10_000
-	for i := range active {
-		of := &active[i]
-		for _, name := range slices.Concat([]string{of.Name}, of.Aliases, of.Exclude) {
-			n += 60 * utf8.RuneCountInString(name)
-		}
-		n += 350*len(of.Domains) + bytesOf(of.Domains)
-	}
-	return n
 }
 
 func newAccountBrands(active []brands.Brand, version brands.Version) *accountBrands {
