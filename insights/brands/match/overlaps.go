@@ -21,13 +21,12 @@ func (s *search) addExcluded(o occurrence) {
 	s.longest = max(s.longest, o.end-o.start)
 	of := s.excluded[o.brand]
 	last := len(of) - 1
-	switch {
-	case last < 0:
+	if last < 0 {
 		s.excluding = append(s.excluding, o.brand)
+	}
+	if last < 0 || of[last].start < o.start {
 		s.excluded[o.brand] = append(of, o)
-	case of[last].start < o.start:
-		s.excluded[o.brand] = append(of, o)
-	case of[last].length < o.length:
+	} else if of[last].length < o.length {
 		of[last] = o
 	}
 }

@@ -34,8 +34,8 @@ type search struct {
 	lengths     []int32
 }
 
-// search finds the occurrences in the normal form of a unit, also those that overlap: of each span the one that wins.
-// Excluded phrases are searched first, so that no more than these are kept of the many names that a span may be.
+// search finds the occurrences in the normal form of a unit, also overlapping ones, and keeps one for each span: the one
+// that wins. That depends on the excluded phrases, which are searched first. A span may be thousands of names.
 func (m *Matcher) search(s *scratch, u *unit, chars []char) {
 	s.m, s.searched = m, chars
 	s.findStarts(chars)
