@@ -14,6 +14,7 @@ import (
 // Input opens a file that a command reads. "-" is stdin. The opening and each read end when ctx ends.
 func (c *Call) Input(ctx context.Context, name string) (io.ReadCloser, error) {
 	r, w := io.Pipe()
+	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
 	opened := make(chan error, 1)
 	go func() { // outlives ctx, because a terminal and a named pipe cannot be interrupted
 		from := io.NopCloser(c.Stdin)
@@ -36,7 +37,6 @@ func (c *Call) Input(ctx context.Context, name string) (io.ReadCloser, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
 	return r, nil
 }
 
