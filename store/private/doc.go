@@ -11,6 +11,10 @@
 //     then stops the server, and exits.
 //   - PostgreSQL is the supervisor's child and, on Linux, ends with it.
 //
+// A user that ends waits for the stop if it was the last. If the supervisor was killed, the user cleans up instead.
+// leaving.lock makes users look for that one after another: each tries the other two locks, and none may take such a
+// try for a user.
+//
 // A user that starts during the stop waits for its shared lock until the supervisor has exited. It therefore never
 // connects to a server that is stopping.
 package private

@@ -205,10 +205,10 @@ func entriesOf(root *os.Root, dir, marker string) ([]fs.DirEntry, error) {
 	}
 	var foreign string
 	for _, entry := range entries {
-		switch entry.Name() {
-		case "lost+found": // of a new file system
+		if entry.Name() == "lost+found" { // of a new file system
 			continue
-		case "users.lock", "supervisor.lock": // of a process that ends, and whose folder of this name was removed
+		}
+		if isLock(entry.Name()) { // of a process that ends, and whose folder of this name was removed
 			continue
 		}
 		if _, err := root.Lstat(filepath.Join(entry.Name(), marker)); err == nil { // aiv demo keeps its server in a subfolder

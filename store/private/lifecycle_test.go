@@ -146,6 +146,35 @@ func TestEphemeralFolderIsRemoved(t *testing.T) {
 	storetest.Eventually(t, "the folder is gone after the supervisor was killed", func() bool { return isGone(config.Dir) })
 }
 
+// TestLastUserLeavesWhileTheSupervisorDies: the last of several users that leave at once removes the folder, whichever
+// lock of the killed supervisor the kernel releases first. The supervisor may get the users' lock while it dies.
+func TestLastUserLeavesWhileTheSupervisorDies(t *testing.T) {
+	t.Parallel()
+	for round := range 300 {
+		dir := folder(t)
+		must(t, os.WriteFile(filepath.Join(dir, "aiv-ephemeral-postgresql"), nil, 0o600))
+		locked := func(name string, how int) *os.File {
+			f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE, 0o600)
+			must(t, err)
+			must(t, syscall.Flock(int(f.Fd()), how))
+			return f
+		}
+		supervisor := []*os.File{locked("supervisor.lock", syscall.LOCK_EX), nil}
+		var leaving sync.WaitGroup
+		for range 1 + round%10 {
+			users := locked("users.lock", syscall.LOCK_SH)
+			leaving.Go(func() { private.LeaveEphemeral(dir, users) })
+		}
+		supervisor[1] = locked("users.lock", syscall.LOCK_EX)
+		supervisor[round%2].Close()
+		supervisor[1-round%2].Close()
+		leaving.Wait()
+		if !isGone(dir) {
+			t.Fatalf("round %d: the folder is still there", round)
+		}
+	}
+}
+
 // TestUsersComeWhileTheServerStops: users start and end as fast as possible, so that many start while a supervisor
 // stops the server, removes the folder or has not started. Each gets a connection and keeps it.
 func TestUsersComeWhileTheServerStops(t *testing.T) {

@@ -8,8 +8,20 @@ import (
 	"syscall"
 )
 
-func usersLock(dir string) string      { return filepath.Join(dir, "users.lock") }
-func supervisorLock(dir string) string { return filepath.Join(dir, "supervisor.lock") }
+// Names of the lock files.
+const (
+	usersName      = "users.lock"
+	supervisorName = "supervisor.lock"
+	leavingName    = "leaving.lock"
+)
+
+func usersLock(dir string) string      { return filepath.Join(dir, usersName) }
+func supervisorLock(dir string) string { return filepath.Join(dir, supervisorName) }
+func leavingLock(dir string) string    { return filepath.Join(dir, leavingName) }
+
+func isLock(name string) bool {
+	return name == usersName || name == supervisorName || name == leavingName
+}
 
 // openLock opens a lock file. Go marks it close-on-exec, so that no child process keeps the lock.
 func openLock(path string) (*os.File, error) {

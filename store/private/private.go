@@ -138,48 +138,51 @@ func (p *Server) leave() {
 	unlock(p.users)
 	patience, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	for pause(patience, 2*time.Millisecond) == nil {
-		if stopped(p.config) || inUse(p.config.Dir) {
-			return
-		}
+	for pause(patience, 2*time.Millisecond) == nil && !left(p.config) {
 	}
 }
 
-// stopped reports whether the folder has no supervisor. It cleans up after one that was killed or could not start the
-// server.
-func stopped(config Config) bool {
-	supervisor, err := tryLock(supervisorLock(config.Dir), syscall.LOCK_EX)
-	if errors.Is(err, os.ErrNotExist) {
-		return true
+// left reports whether a process that ended its use has nothing to wait for: the server has other users, or it has
+// stopped. It cleans up after a supervisor that was killed or could not start the server.
+func left(config Config) bool {
+	// Processes that leave look one after another, so that none takes another's attempt to lock for a user.
+	leaving, err := tryLock(leavingLock(config.Dir), syscall.LOCK_EX)
+	if leaving == nil {
+		return err != nil // the folder is gone, or nothing can be written to it
 	}
+	defer unlock(leaving)
+	users, _ := tryLock(usersLock(config.Dir), syscall.LOCK_EX)
+	if users == nil {
+		return inUse(config.Dir)
+	}
+	defer unlock(users)
+	supervisor, _ := tryLock(supervisorLock(config.Dir), syscall.LOCK_EX)
 	if supervisor == nil {
 		return false
 	}
 	defer unlock(supervisor)
-	if users, _ := tryLock(usersLock(config.Dir), syscall.LOCK_EX); users != nil {
-		defer unlock(users)
-		cleared := stopOrphan(config.Dir)
-		removeSocketDir(config.Dir)
-		if cleared == nil && config.Ephemeral {
-			removeFolder(config.Dir)
-		}
+	cleared := stopOrphan(config.Dir)
+	removeSocketDir(config.Dir)
+	if cleared == nil && config.Ephemeral {
+		removeFolder(config.Dir)
 	}
 	return true
 }
 
-// inUse reports whether other processes use the server: their shared locks allow another shared lock but no exclusive
-// one. The lock of a supervisor that stops the server allows neither.
+// inUse reports whether other processes share the lock that could not be had exclusively. The lock of a supervisor that
+// stops the server cannot be shared. If it can be shared because this supervisor has ended since, it can also be had
+// exclusively.
 func inUse(dir string) bool {
+	one, _ := tryLock(usersLock(dir), syscall.LOCK_SH)
+	if one == nil {
+		return false
+	}
+	unlock(one)
 	all, _ := tryLock(usersLock(dir), syscall.LOCK_EX)
 	if all != nil {
 		unlock(all)
-		return false
 	}
-	one, _ := tryLock(usersLock(dir), syscall.LOCK_SH)
-	if one != nil {
-		unlock(one)
-	}
-	return one != nil
+	return all == nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -80,7 +80,7 @@ func RunSupervisorIfRequested() {
 
 // supervise runs the server until the last user has ended. It holds its locks until the process ends.
 func supervise(j job) error {
-	lock := os.NewFile(supervisorLockFD, "supervisor.lock")
+	lock := os.NewFile(supervisorLockFD, supervisorName)
 	if lock == nil || !isFileAt(lock, supervisorLock(j.Dir)) {
 		return errors.New("only aiv itself can start a supervisor")
 	}

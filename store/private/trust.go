@@ -132,7 +132,7 @@ func checkOwners(root *os.Root, entries []os.DirEntry, runAs *osUser) error {
 			folder = true
 		case name == "socket":
 			folder, link = true, true
-		case name == lastingMarker, name == ephemeralMarker, name == "users.lock", name == "supervisor.lock", name == "supervisor.log":
+		case name == lastingMarker, name == ephemeralMarker, name == "supervisor.log", isLock(name):
 		default:
 			continue // never opened
 		}
