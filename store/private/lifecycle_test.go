@@ -63,8 +63,9 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestReusedProcessID: a server starts although another process of its account has the id that a killed server had.
-func TestReusedProcessID(t *testing.T) {
+// TestStaleLocks: a server starts although the machine failed before the last one had written its process id, or another
+// process of its account has that id.
+func TestStaleLocks(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		return
@@ -78,15 +79,19 @@ func TestReusedProcessID(t *testing.T) {
 	must(t, other.Start())
 	defer other.Wait()
 	defer other.Process.Kill()
-	for _, state := range []string{"running", "ended and not waited for"} {
+	startWithLocks := func(text string) {
 		for _, name := range []string{"pg/postmaster.pid", "socket/.s.PGSQL.5432.lock"} {
 			file := filepath.Join(config.Dir, name)
-			must(t, os.WriteFile(file, fmt.Appendln(nil, other.Process.Pid), 0o600))
+			must(t, os.WriteFile(file, []byte(text), 0o600))
 			if owner != nil {
 				must(t, os.Chown(file, int(owner.Uid), int(owner.Gid)))
 			}
 		}
 		start(t, config).Close()
+	}
+	startWithLocks("")
+	for _, state := range []string{"running", "ended and not waited for"} {
+		startWithLocks(fmt.Sprintln(other.Process.Pid))
 		equal(t, state == "running", running(other.Process.Pid), "the other process runs")
 		must(t, other.Process.Kill())
 	}

@@ -166,7 +166,8 @@ func serverPID(dir string) (int, error) {
 
 // removeStaleLocks removes the lock files of a killed server if their process id is now another process's. PostgreSQL
 // does not start while its account has any process or thread of that id. In a container that was killed and started
-// again, this is often one of aiv. Without /proc, postmaster.pid stays.
+// again, this is often one of aiv. Without /proc, postmaster.pid stays. An empty one, of a server that was starting when
+// the machine failed, would prevent every start.
 func removeStaleLocks(dir, socket string) {
 	os.Remove(filepath.Join(socket, socketName+".lock")) // a server that runs is known by postmaster.pid
 	pid, err := serverPID(dir)
@@ -176,7 +177,9 @@ func removeStaleLocks(dir, socket string) {
 	process := fmt.Sprintf("/proc/%d", pid)
 	data, dataErr := os.Stat(dataDir(dir))
 	worksIn, err := os.Stat(process + "/cwd") // of a server, its data folder; of a process that ended, nothing
-	if err == nil && dataErr == nil && !os.SameFile(worksIn, data) || errors.Is(err, os.ErrNotExist) && exists(process) {
+	elsewhere := err == nil && dataErr == nil && !os.SameFile(worksIn, data)
+	ended := errors.Is(err, os.ErrNotExist) && exists(process)
+	if pid == 0 || elsewhere || ended {
 		os.Remove(filepath.Join(dataDir(dir), "postmaster.pid")) // if that fails, PostgreSQL reports the file
 	}
 }
