@@ -80,11 +80,7 @@ UPDATE measurement_runs r SET jobs_returned = r.jobs_returned - k.jobs
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, jobs)
 WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.finished_at IS NULL AND r.account_id = ANY ($1)`
 
-	citusUpdateRuns store.OnCitus = `
-UPDATE measurement_runs r SET status = k.status, jobs_returned = k.returned, jobs_completed = k.completed, jobs_failed = k.failed,
-  finished_at = CASE WHEN k.status <> 'running' THEN $7::timestamptz END,
-  jobs_counted = r.jobs_counted + CASE WHEN $8::boolean THEN k.completed + k.failed - r.jobs_completed - r.jobs_failed ELSE 0 END
-FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, returned, completed, failed)
+	citusUpdateRuns store.OnCitus = setRuns + `
 WHERE r.account_id = k.account_id AND r.id = k.run_id AND r.account_id = ANY ($1)`
 
 	citusDeleteLeases store.OnCitus = `
@@ -97,16 +93,9 @@ JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id AND r
 WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal AND l.account_id = ANY ($1)
 RETURNING l.account_id, l.run_id, l.ordinal`
 
-	citusPutLeases store.OnCitus = `
-INSERT INTO job_leases AS l (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until,
-  started_at, worker_id)
-SELECT k.* FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::text[], $6::timestamptz[], $7::text[], $8::smallint[],
-  $9::smallint[], $10::timestamptz[], $11::timestamptz[], $12::uuid[]) AS k (account_id, run_id, ordinal, last_ordinal, provider_code,
-  run_created_at, state, attempt, tries, until, started_at, worker_id)
+	citusPutLeases store.OnCitus = writeLeases + `
 JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id AND r.status = 'running' AND r.account_id = ANY ($1)
-WHERE true
-ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.last_ordinal, state = excluded.state,
-  attempt = excluded.attempt, tries = excluded.tries, until = excluded.until, worker_id = excluded.worker_id`
+WHERE true` + replaceLeases
 
 	citusAdvanceQueue store.OnCitus = `
 UPDATE job_queue q SET next_ordinal = k.next
@@ -161,15 +150,7 @@ WITH job_leases AS MATERIALIZED (
   SELECT l.* FROM (SELECT DISTINCT account_id, run_id FROM unnest($1::uuid[], $2::uuid[]) AS key (account_id, run_id)) key
   JOIN job_leases l ON l.account_id = key.account_id AND l.run_id = key.run_id
   WHERE l.account_id = ANY ($1)
-)
-SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.provider_code, l.run_created_at, l.state, l.attempt, l.tries, l.until,
-  l.started_at, l.worker_id
-FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[]) AS k (account_id, run_id, first, last)
-CROSS JOIN LATERAL (
-  (SELECT * FROM job_leases l WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal <= k.first ORDER BY l.ordinal DESC LIMIT 1)
-  UNION ALL
-  SELECT * FROM job_leases l WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal > k.first AND l.ordinal <= k.last) l
-WHERE l.last_ordinal >= k.first`
+)` + readLeases
 
 var (
 	citusExpired = `

@@ -153,13 +153,17 @@ const ofRunning = `
 CROSS JOIN LATERAL (SELECT status FROM measurement_runs r WHERE ` + isRun + `) r`
 
 // putLeases writes leases of runs that are running.
-const putLeases = `
+const putLeases = writeLeases + ofRunning + `
+WHERE r.status = 'running'` + replaceLeases
+
+const writeLeases = `
 INSERT INTO job_leases AS l (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until,
   started_at, worker_id)
 SELECT k.* FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::text[], $6::timestamptz[], $7::text[], $8::smallint[],
   $9::smallint[], $10::timestamptz[], $11::timestamptz[], $12::uuid[]) AS k (account_id, run_id, ordinal, last_ordinal, provider_code,
-  run_created_at, state, attempt, tries, until, started_at, worker_id)` + ofRunning + `
-WHERE r.status = 'running'
+  run_created_at, state, attempt, tries, until, started_at, worker_id)`
+
+const replaceLeases = `
 ON CONFLICT (account_id, run_id, ordinal) DO UPDATE SET last_ordinal = excluded.last_ordinal, state = excluded.state,
   attempt = excluded.attempt, tries = excluded.tries, until = excluded.until, worker_id = excluded.worker_id`
 

@@ -45,13 +45,14 @@ INSERT INTO provider_throttles AS t (provider_code, until) SELECT * FROM unnest(
 ON CONFLICT (provider_code) DO UPDATE SET until = GREATEST(t.until, excluded.until)`
 
 // updateRuns writes the counters and the status of runs. It follows lockRuns, under which they were computed.
-const updateRuns = `
+const updateRuns = setRuns + runOf + `
+WHERE r.ctid = found.tid`
+
+const setRuns = `
 UPDATE measurement_runs r SET status = k.status, jobs_returned = k.returned, jobs_completed = k.completed, jobs_failed = k.failed,
   finished_at = CASE WHEN k.status <> 'running' THEN $7::timestamptz END,
   jobs_counted = r.jobs_counted + CASE WHEN $8::boolean THEN k.completed + k.failed - r.jobs_completed - r.jobs_failed ELSE 0 END
-FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, returned, completed, failed)` +
-	runOf + `
-WHERE r.ctid = found.tid`
+FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[]) AS k (account_id, run_id, status, returned, completed, failed)`
 
 // expiredLeases returns up to 20 expired leases of each provider. It leaves out runs that another session has locked,
 // because they would delay all others.
