@@ -26,15 +26,15 @@ func accountsGroup() cli.Command {
 				Summary:  "Create an account on a plan",
 				Usage:    "-name NAME -plan CODE [-json]",
 				Examples: []string{"aiv accounts create -name 'Acme' -plan growth"},
-				Run:      command(accountsCreate),
+				Run:      audited(accountsCreate),
 			},
-			{Name: "list", Summary: "List the accounts, oldest first", Usage: "[-json]", Examples: []string{"aiv accounts list"}, Run: command(accountsList)},
+			{Name: "list", Summary: "List the accounts, oldest first", Usage: "[-json]", Examples: []string{"aiv accounts list"}, Run: reading(accountsList)},
 			{
 				Name:     "set-plan",
 				Summary:  "Change the plan of an account, from the next request on",
 				Usage:    "ID CODE [-json]",
 				Examples: []string{"aiv accounts set-plan acct_01k3s4x0a1fvt8s9w2y7b6c5d4 growth"},
-				Run:      command(accountsSetPlan),
+				Run:      audited(accountsSetPlan),
 			},
 			{
 				Name:    "set-quota",
@@ -44,7 +44,7 @@ func accountsGroup() cli.Command {
 					"aiv accounts set-quota acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -jobs-per-month 1000",
 					"aiv accounts set-quota acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -jobs-per-month plan",
 				},
-				Run: command(accountsSetQuota),
+				Run: audited(accountsSetQuota),
 			},
 			{
 				Name:     "erase",
@@ -53,7 +53,7 @@ func accountsGroup() cli.Command {
 				Examples: []string{"aiv accounts erase acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -confirm 'Acme'"},
 				Notes: "\nThe command revokes the account's keys and deletes its data. Requests that were admitted before may still add data: the command waits\n" +
 					"until they have ended, " + cli.FormatDuration(deletion.SettleTime) + " after the keys were revoked, and deletes that too. The same command finishes an interrupted erasure.\n",
-				Run: command(accountsErase),
+				Run: audited(accountsErase),
 			},
 		},
 	}
@@ -83,16 +83,13 @@ func (a account) quota() string {
 }
 
 func accountsCreate(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
 	name := c.Flags.String("name", "", "the account's `NAME`")
 	plan := c.Flags.String("plan", "", "the `CODE` of its plan")
 	if _, err := c.Parse("-name", "-plan"); err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		made, err := (&auth.Admin{Pool: pool, Actor: actor()}).CreateAccount(ctx, *name, *plan)
+		made, err := (&auth.Admin{Pool: pool, Actor: c.actor()}).CreateAccount(ctx, *name, *plan)
 		if err != nil {
 			return err
 		}
@@ -104,8 +101,6 @@ func accountsCreate(ctx context.Context, c *call) error {
 }
 
 func accountsList(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
@@ -125,19 +120,12 @@ func accountsList(ctx context.Context, c *call) error {
 }
 
 func accountsSetPlan(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
-	args, err := c.Parse("ID", "CODE")
-	if err != nil {
-		return err
-	}
-	id, err := c.idArgument("acct", args[0])
+	id, args, err := c.parseWithID("acct", "CODE")
 	if err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		moved, err := (&auth.Admin{Pool: pool, Actor: actor()}).SetAccountPlan(ctx, id, args[1])
+		moved, err := (&auth.Admin{Pool: pool, Actor: c.actor()}).SetAccountPlan(ctx, id, args[1])
 		if err != nil {
 			return err
 		}
@@ -149,9 +137,6 @@ func accountsSetPlan(ctx context.Context, c *call) error {
 }
 
 func accountsSetQuota(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
 	own := true
 	var quota *int64
 	c.Flags.Func("jobs-per-month", "set the quota to `N|none|plan`: N jobs, no quota, or the quota of the account's plan", func(v string) error {
@@ -165,16 +150,12 @@ func accountsSetQuota(ctx context.Context, c *call) error {
 		}
 		return nil
 	})
-	args, err := c.Parse("ID", "-jobs-per-month")
-	if err != nil {
-		return err
-	}
-	id, err := c.idArgument("acct", args[0])
+	id, _, err := c.parseWithID("acct", "-jobs-per-month")
 	if err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		changed, err := (&auth.Admin{Pool: pool, Actor: actor()}).SetAccountQuota(ctx, id, own, quota)
+		changed, err := (&auth.Admin{Pool: pool, Actor: c.actor()}).SetAccountQuota(ctx, id, own, quota)
 		if err != nil {
 			return err
 		}
@@ -205,20 +186,13 @@ type erased struct {
 }
 
 func accountsErase(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
 	confirm := c.Flags.String("confirm", "", "the account's `NAME`, to confirm that its data is deleted permanently")
-	args, err := c.Parse("ID", "-confirm")
-	if err != nil {
-		return err
-	}
-	id, err := c.idArgument("acct", args[0])
+	id, args, err := c.parseWithID("acct", "-confirm")
 	if err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		admin := &auth.Admin{Pool: pool, Actor: actor()}
+		admin := &auth.Admin{Pool: pool, Actor: c.actor()}
 		account, err := admin.Account(ctx, id)
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ func auditGroup() cli.Command {
 				Summary:  "List changes, newest first",
 				Usage:    "[-subject ID] [-by ACTOR] [-limit N] [-json]",
 				Examples: []string{"aiv audit list", "aiv audit list -subject cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -json"},
-				Run:      command(auditList),
+				Run:      reading(auditList),
 			},
 		},
 	}
@@ -37,8 +37,6 @@ type change struct {
 }
 
 func auditList(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
 	var f store.AuditFilter
 	c.Flags.StringVar(&f.Subject, "subject", "", "only changes of the record with this `ID` or code")
 	c.Flags.StringVar(&f.Actor, "by", "", "only changes made by this `ACTOR`")

@@ -24,7 +24,7 @@ func brandsGroup() cli.Command {
 				Summary:  "Import a JSON Lines file of brands, completely or not at all",
 				Usage:    "FILE|- [-json]",
 				Examples: []string{"aiv brands import brands.jsonl", "aiv brands import - <brands.jsonl"},
-				Run:      command(brandsImport),
+				Run:      audited(brandsImport),
 			},
 			{
 				Name:    "list",
@@ -34,7 +34,7 @@ func brandsGroup() cli.Command {
 					"aiv brands list -status active",
 					"aiv brands list -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -json",
 				},
-				Run: command(brandsList),
+				Run: audited(brandsList),
 			},
 		},
 	}
@@ -46,8 +46,8 @@ type importedBrands struct {
 }
 
 func brandsImport(ctx context.Context, c *call) error {
-	return c.importFile(ctx, func(pool *pgxpool.Pool, actor string, file io.Reader, progress func(int)) (any, string, error) {
-		n, err := (&brands.Admin{Pool: pool, Actor: actor}).Import(ctx, file, progress)
+	return c.importFile(ctx, func(pool *pgxpool.Pool, file io.Reader, progress func(int)) (any, string, error) {
+		n, err := (&brands.Admin{Pool: pool, Actor: c.actor()}).Import(ctx, file, progress)
 		return importedBrands{n}, cli.Count(n, "brand", "brands"), err
 	})
 }
@@ -74,9 +74,6 @@ func brandOf(b *brands.ListedBrand) brand {
 }
 
 func brandsList(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
 	var account *store.ID
 	c.idFlag(&account, "account", "acct", "only the brands of the account with this `ID`")
 	status := c.Flags.String("status", "", "only brands with this `STATUS`: "+strings.Join(brands.Statuses, " or "))
@@ -89,7 +86,7 @@ func brandsList(ctx context.Context, c *call) error {
 		}
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		found, err := (&brands.Admin{Pool: pool, Actor: actor()}).List(ctx, account, *status)
+		found, err := (&brands.Admin{Pool: pool, Actor: c.actor()}).List(ctx, account, *status)
 		if err != nil {
 			return err
 		}

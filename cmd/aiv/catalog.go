@@ -25,14 +25,14 @@ func catalogGroup() cli.Command {
 				Summary:  "Import a JSON Lines file into the catalog, completely or not at all",
 				Usage:    "FILE|- [-json]",
 				Examples: []string{"aiv catalog import catalog.jsonl", "aiv catalog import - <catalog.jsonl"},
-				Run:      command(catalogImport),
+				Run:      audited(catalogImport),
 			},
 			{
 				Name:     "export",
 				Summary:  "Write the catalog as JSON Lines, in the format of import, or with -json as one JSON array",
 				Usage:    "[-o FILE] [-json]",
 				Examples: []string{"aiv catalog export >catalog.jsonl", "aiv catalog export -o catalog.jsonl"},
-				Run:      command(catalogExport),
+				Run:      reading(catalogExport),
 			},
 		},
 	}
@@ -53,8 +53,8 @@ type exported struct {
 }
 
 func catalogImport(ctx context.Context, c *call) error {
-	return c.importFile(ctx, func(pool *pgxpool.Pool, actor string, file io.Reader, progress func(int)) (any, string, error) {
-		n, err := (&catalog.Admin{Pool: pool, Actor: actor}).Import(ctx, file, progress)
+	return c.importFile(ctx, func(pool *pgxpool.Pool, file io.Reader, progress func(int)) (any, string, error) {
+		n, err := (&catalog.Admin{Pool: pool, Actor: c.actor()}).Import(ctx, file, progress)
 		return imported(n), fmt.Sprintf("%s, %s, %s and %s", cli.Count(n.Providers, "provider", "providers"), cli.Count(n.Models, "model", "models"),
 			cli.Count(n.Questions, "question", "questions"), cli.Count(n.Methodologies, "methodology", "methodologies")), err
 	})
@@ -62,10 +62,7 @@ func catalogImport(ctx context.Context, c *call) error {
 
 // importFile is a command whose argument is a JSON Lines file. read imports it and returns the counts of its lines, for
 // JSON and as text.
-func (c *call) importFile(ctx context.Context, read func(pool *pgxpool.Pool, actor string, file io.Reader, progress func(int)) (any, string, error)) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
+func (c *call) importFile(ctx context.Context, read func(pool *pgxpool.Pool, file io.Reader, progress func(int)) (any, string, error)) error {
 	args, err := c.Parse("FILE")
 	if err != nil {
 		return err
@@ -77,7 +74,7 @@ func (c *call) importFile(ctx context.Context, read func(pool *pgxpool.Pool, act
 	defer file.Close()
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		progress, end := c.Progress(cli.LinesRead)
-		counts, text, err := read(pool, actor(), file, progress)
+		counts, text, err := read(pool, file, progress)
 		end()
 		if err != nil {
 			return notImported(err)
@@ -98,8 +95,6 @@ func notImported(err error) error {
 }
 
 func catalogExport(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
 	name := c.Flags.String("o", "", "the `FILE` to write, always as JSON Lines; it is replaced only by a complete catalog (default: stdout)")
 	if _, err := c.Parse(); err != nil {
 		return err

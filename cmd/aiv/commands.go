@@ -50,7 +50,7 @@ func commands() []cli.Command {
 			Summary:  "Apply missing migrations to the database",
 			Usage:    "[-status] [-distribute] [-grant ROLE] [-grant-dispatch ROLE] [-json]",
 			Examples: []string{"aiv migrate", "aiv migrate -status", "aiv migrate -grant aiv_serve"},
-			Run:      command(migrate),
+			Run:      audited(migrate),
 		},
 		plansGroup(),
 		accountsGroup(),
@@ -70,7 +70,7 @@ func commands() []cli.Command {
 			Summary:  "Delete old final runs with their jobs and results; usage totals are kept",
 			Usage:    "-runs-before TIME [-remember DURATION] [-json]",
 			Examples: []string{"aiv purge -runs-before 400d", "aiv purge -runs-before 2026-01-01T00:00:00Z"},
-			Run:      command(purge),
+			Run:      audited(purge),
 		},
 		{
 			Name:    "usage",
@@ -81,14 +81,14 @@ func commands() []cli.Command {
 				"aiv usage -from 2026-10 -to 2026-12 -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4",
 				"aiv usage -from 2026-11 -to 2026-11 -json >november.json",
 			},
-			Run: command(usage),
+			Run: reading(usage),
 		},
 		{
 			Name:     "status",
 			Summary:  "Report the state of the database, the providers and the queue",
 			Usage:    "[-json]",
 			Examples: []string{"aiv status", "aiv status -json"},
-			Run:      command(showStatus),
+			Run:      reading(showStatus),
 		},
 		{
 			Name:     "verify",
@@ -96,7 +96,7 @@ func commands() []cli.Command {
 			Usage:    "[-json]",
 			Examples: []string{"aiv verify", "aiv verify -json"},
 			Notes:    listInvariants(),
-			Run:      command(verify),
+			Run:      reading(verify),
 		},
 		{
 			Name:    "completion",

@@ -44,11 +44,9 @@ func (c *call) expiryFlag(to **time.Time, usage string) {
 	})
 }
 
-// actorFlag declares -actor of a command that changes something. After the flags are parsed, the function returned
-// returns the actor that the audit log records.
-func (c *call) actorFlag() func() string {
-	actor := c.Flags.String("actor", "", "the `NAME` that the audit log records for the change (environment: AIV_ACTOR; default: USER@HOST)")
-	return func() string { return cmp.Or(*actor, c.Getenv("AIV_ACTOR"), c.thisUser()) }
+// actor returns the actor that the audit log records.
+func (c *call) actor() string {
+	return cmp.Or(*c.givenActor, c.Getenv("AIV_ACTOR"), c.thisUser())
 }
 
 // thisUser returns USER@HOST, with the user who called sudo instead of root.
@@ -128,27 +126,15 @@ func (c *call) known(flag string, words, allowed []string) error {
 	return nil
 }
 
-// idArgument reads an id that is an argument.
-func (c *call) idArgument(prefix, text string) (store.ID, error) {
-	id, err := parseID(prefix, text)
-	if err != nil {
-		return id, c.Wrong("ID %v", err)
+// parseWithID parses a command line whose first argument is an id, which it also returns.
+func (c *call) parseWithID(prefix string, more ...string) (id store.ID, args []string, err error) {
+	if args, err = c.Parse(append([]string{"ID"}, more...)...); err != nil {
+		return id, nil, err
 	}
-	return id, nil
-}
-
-// parseChange declares the flags of a command that changes one record and prints it, and parses the only argument: the
-// record's id.
-func (c *call) parseChange(prefix string) (id store.ID, actor string, err error) {
-	c.JSONFlag()
-	c.databaseFlags()
-	readActor := c.actorFlag()
-	args, err := c.Parse("ID")
-	if err != nil {
-		return id, "", err
+	if id, err = parseID(prefix, args[0]); err != nil {
+		err = c.Wrong("ID %v", err)
 	}
-	id, err = c.idArgument(prefix, args[0])
-	return id, readActor(), err
+	return id, args, err
 }
 
 // parseID reads an id. Its error does not repeat the text, which may be a key.

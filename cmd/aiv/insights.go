@@ -24,7 +24,7 @@ func insightsGroup() cli.Command {
 				Summary:  "Import a JSON Lines file of insights, completely or not at all",
 				Usage:    "FILE|- [-json]",
 				Examples: []string{"aiv insights import insights.jsonl", "aiv insights import - <insights.jsonl"},
-				Run:      command(insightsImport),
+				Run:      audited(insightsImport),
 			},
 		},
 	}
@@ -37,8 +37,8 @@ type importedInsights struct {
 }
 
 func insightsImport(ctx context.Context, c *call) error {
-	return c.importFile(ctx, func(pool *pgxpool.Pool, actor string, file io.Reader, progress func(int)) (any, string, error) {
-		n, err := (&insights.Admin{Pool: pool, Actor: actor, Events: gateway.EventData{}, Record: webhooks.Record}).Import(ctx, file, progress)
+	return c.importFile(ctx, func(pool *pgxpool.Pool, file io.Reader, progress func(int)) (any, string, error) {
+		n, err := (&insights.Admin{Pool: pool, Actor: c.actor(), Events: gateway.EventData{}, Record: webhooks.Record}).Import(ctx, file, progress)
 		return importedInsights(n), fmt.Sprintf("%s and %s", cli.Count(n.Recommendations, "recommendation", "recommendations"),
 			cli.Count(n.Alerts, "alert", "alerts")), err
 	})

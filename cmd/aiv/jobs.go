@@ -31,7 +31,7 @@ func jobsGroup() cli.Command {
 					"aiv jobs list -state running -provider openai",
 					"aiv jobs list -run run_01k3s4x0a1fvt8s9w2y7b6c5d4 -state failed",
 				},
-				Run: command(jobsList),
+				Run: reading(jobsList),
 			},
 		},
 	}
@@ -56,8 +56,6 @@ type job struct {
 
 // jobsList lists the jobs of one run, or of the newest runs with such jobs.
 func jobsList(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
 	var states []string
 	c.ListFlag(&states, "state", "only jobs in these states, a comma-separated `LIST` of "+strings.Join(results.Statuses, ", "))
 	provider := c.Flags.String("provider", "", "only jobs of the provider with this `CODE`")

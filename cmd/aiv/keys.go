@@ -28,14 +28,14 @@ func keysGroup() cli.Command {
 					"aiv keys create -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -name ci -scopes runs:read,runs:write",
 					"aiv keys create -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -name ci -scopes runs:read -json >key.json",
 				},
-				Run: command(keysCreate),
+				Run: audited(keysCreate),
 			},
 			{
 				Name:     "list",
 				Summary:  "List credentials, oldest first",
 				Usage:    "[-account ID] [-json]",
 				Examples: []string{"aiv keys list", "aiv keys list -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -json"},
-				Run:      command(keysList),
+				Run:      reading(keysList),
 			},
 			{
 				Name:    "set",
@@ -45,14 +45,14 @@ func keysGroup() cli.Command {
 					"aiv keys set cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -rate 600",
 					"aiv keys set cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -expires 2031-01-31T00:00:00Z",
 				},
-				Run: command(keysSet),
+				Run: audited(keysSet),
 			},
 			{
 				Name:     "rotate",
 				Summary:  "Create a successor, show its key once, and expire the old key after a grace period",
 				Usage:    "ID [-grace 24h] [-expires TIME|never] [-json]",
 				Examples: []string{"aiv keys rotate cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -grace 1h", "aiv keys rotate cred_01k3s4x0a1fvt8s9w2y7b6c5d4 -expires 2031-01-31T00:00:00Z"},
-				Run:      command(keysRotate),
+				Run:      audited(keysRotate),
 			},
 			{
 				Name:     "revoke",
@@ -109,8 +109,6 @@ func credentialOf(c auth.Issued) credential {
 }
 
 func keysList(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
 	var account *store.ID
 	c.idFlag(&account, "account", "acct", "only credentials of the account with this `ID`")
 	if _, err := c.Parse(); err != nil {
@@ -133,12 +131,9 @@ func keysList(ctx context.Context, c *call) error {
 }
 
 func keysSet(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
 	var terms auth.Terms
 	c.termsFlags(&terms, " (default: unchanged)", "unchanged", "unchanged")
-	args, err := c.Parse("ID")
+	id, _, err := c.parseWithID("cred")
 	if err != nil {
 		return err
 	}
@@ -148,11 +143,7 @@ func keysSet(ctx context.Context, c *call) error {
 	if err := terms.Check(); err != nil {
 		return c.Wrong("%v", err)
 	}
-	id, err := c.idArgument("cred", args[0])
-	if err != nil {
-		return err
-	}
-	return c.changeKey(ctx, actor(), func(a *auth.Admin) (auth.Issued, error) { return a.SetKey(ctx, id, terms) })
+	return c.changeKey(ctx, func(a *auth.Admin) (auth.Issued, error) { return a.SetKey(ctx, id, terms) })
 }
 
 // termsFlags declares the terms of a credential. rate and expiry say which it has without -rate and -expires, note what
@@ -166,19 +157,19 @@ func (c *call) termsFlags(terms *auth.Terms, note, rate, expiry string) {
 
 // switchKey returns the Run function of a command whose only argument is a credential's id.
 func switchKey(change func(*auth.Admin, context.Context, store.ID) (auth.Issued, error)) func(context.Context, *cli.Call) error {
-	return command(func(ctx context.Context, c *call) error {
-		id, actor, err := c.parseChange("cred")
+	return audited(func(ctx context.Context, c *call) error {
+		id, _, err := c.parseWithID("cred")
 		if err != nil {
 			return err
 		}
-		return c.changeKey(ctx, actor, func(a *auth.Admin) (auth.Issued, error) { return change(a, ctx, id) })
+		return c.changeKey(ctx, func(a *auth.Admin) (auth.Issued, error) { return change(a, ctx, id) })
 	})
 }
 
 // changeKey changes a credential and prints its new state.
-func (c *call) changeKey(ctx context.Context, actor string, change func(*auth.Admin) (auth.Issued, error)) error {
+func (c *call) changeKey(ctx context.Context, change func(*auth.Admin) (auth.Issued, error)) error {
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		changed, err := change(&auth.Admin{Pool: pool, Actor: actor})
+		changed, err := change(&auth.Admin{Pool: pool, Actor: c.actor()})
 		if err != nil {
 			return err
 		}

@@ -20,9 +20,6 @@ type issuedKey struct {
 }
 
 func keysCreate(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
 	var account *store.ID
 	c.idFlag(&account, "account", "acct", "the `ID` of its account")
 	var terms auth.Terms
@@ -33,24 +30,17 @@ func keysCreate(ctx context.Context, c *call) error {
 	if err := terms.Check(); err != nil {
 		return c.Wrong("%v", err)
 	}
-	return c.issueKey(ctx, actor, "", func(admin *auth.Admin) (auth.Issued, error) {
+	return c.issueKey(ctx, "", func(admin *auth.Admin) (auth.Issued, error) {
 		return admin.CreateKey(ctx, *account, terms)
 	})
 }
 
 func keysRotate(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
 	var grace time.Duration
 	c.DurationFlag(&grace, "grace", 24*time.Hour, "the `DURATION` for which the old key stays valid, such as 90m or 0s")
 	var expires *time.Time
 	c.expiryFlag(&expires, "the expiry `TIME` of the new key (RFC 3339), or never (default: that of the old key)")
-	args, err := c.Parse("ID")
-	if err != nil {
-		return err
-	}
-	id, err := c.idArgument("cred", args[0])
+	id, args, err := c.parseWithID("cred")
 	if err != nil {
 		return err
 	}
@@ -64,19 +54,19 @@ func keysRotate(ctx context.Context, c *call) error {
 	if grace == 0 {
 		old = fmt.Sprintf("The old key, of %s, is no longer valid.\n", args[0])
 	}
-	return c.issueKey(ctx, actor, old, func(admin *auth.Admin) (auth.Issued, error) {
+	return c.issueKey(ctx, old, func(admin *auth.Admin) (auth.Issued, error) {
 		return admin.RotateKey(ctx, id, grace, expires)
 	})
 }
 
 // issueKey creates a key and prints it. Without a terminal it requires -json, so that a key is not written to a log by
 // mistake; it refuses before the key is created.
-func (c *call) issueKey(ctx context.Context, actor func() string, more string, issue func(*auth.Admin) (auth.Issued, error)) error {
+func (c *call) issueKey(ctx context.Context, more string, issue func(*auth.Admin) (auth.Issued, error)) error {
 	if !c.Terminal && !c.AsJSON() {
 		return c.Wrong("the key is a secret; to write it to a pipe or a file, add -json")
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		made, err := issue(&auth.Admin{Pool: pool, Actor: actor()})
+		made, err := issue(&auth.Admin{Pool: pool, Actor: c.actor()})
 		if err != nil {
 			return err
 		}

@@ -62,11 +62,31 @@ type call struct {
 	*cli.Call
 	readSource func() (database.Source, error) // set by databaseFlags
 	source     database.Source                 // set by Parse
+	givenActor *string                         // set by audited
 }
 
 // command adapts a command of this package to package cli.
 func command(f func(context.Context, *call) error) func(context.Context, *cli.Call) error {
 	return func(ctx context.Context, c *cli.Call) error { return f(ctx, &call{Call: c}) }
+}
+
+// reading adapts a command that prints what is in the database. It declares -json and the flags of the database.
+func reading(f func(context.Context, *call) error) func(context.Context, *cli.Call) error {
+	return command(func(ctx context.Context, c *call) error {
+		c.JSONFlag()
+		c.databaseFlags()
+		return f(ctx, c)
+	})
+}
+
+// audited adapts a command that the audit log records, and that prints what it did. It declares the flags of reading
+// and -actor.
+func audited(f func(context.Context, *call) error) func(context.Context, *cli.Call) error {
+	return reading(func(ctx context.Context, c *call) error {
+		c.givenActor = c.Flags.String("actor", "",
+			"the `NAME` that the audit log records for the change (environment: AIV_ACTOR; default: USER@HOST)")
+		return f(ctx, c)
+	})
 }
 
 // Error messages repeat arguments, and messages end up in logs.

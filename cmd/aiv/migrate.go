@@ -36,13 +36,10 @@ type migrated struct {
 }
 
 func migrate(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
 	status := c.Flags.Bool("status", false, "list the migrations and change nothing")
 	serve := c.Flags.String("grant", "", "grant this `ROLE` the privileges that aiv serve needs, and revoke all others")
 	dispatch := c.Flags.String("grant-dispatch", "", "grant this `ROLE` the privileges that aiv dispatch needs, and revoke all others")
 	distribute := c.Flags.Bool("distribute", false, "distribute the tables by account over the servers of a Citus cluster; can be repeated")
-	actor := c.actorFlag()
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
@@ -72,7 +69,7 @@ func migrate(ctx context.Context, c *call) error {
 			}
 		}
 		for _, g := range m.grants() {
-			if err := schema.Grant(ctx, pool, capability.All, g.service, g.role, actor()); err != nil {
+			if err := schema.Grant(ctx, pool, capability.All, g.service, g.role, c.actor()); err != nil {
 				return err
 			}
 		}

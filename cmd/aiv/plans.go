@@ -29,9 +29,9 @@ func plansGroup() cli.Command {
 					"aiv plans set growth -features api_access -rate 120",
 					"aiv plans set trial -features ''",
 				},
-				Run: command(plansSet),
+				Run: audited(plansSet),
 			},
-			{Name: "list", Summary: "List the plans", Usage: "[-json]", Examples: []string{"aiv plans list"}, Run: command(plansList)},
+			{Name: "list", Summary: "List the plans", Usage: "[-json]", Examples: []string{"aiv plans list"}, Run: reading(plansList)},
 		},
 	}
 }
@@ -54,9 +54,6 @@ func (p plan) rate() string {
 }
 
 func plansSet(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
 	var want auth.Plan
 	c.ListFlag(&want.Features, "features", "the plan's features, a comma-separated `LIST`; without api_access only GET /v1/me is allowed")
 	c.rateFlag(&want.RateLimit, " for credentials without their own rate", strconv.Itoa(auth.DefaultRateLimit))
@@ -72,7 +69,7 @@ func plansSet(ctx context.Context, c *call) error {
 		return c.Wrong("%v", err)
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		admin := &auth.Admin{Pool: pool, Actor: actor()}
+		admin := &auth.Admin{Pool: pool, Actor: c.actor()}
 		if err := admin.SetPlan(ctx, want); err != nil {
 			return err
 		}
@@ -99,8 +96,6 @@ func plansSet(ctx context.Context, c *call) error {
 }
 
 func plansList(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
 	if _, err := c.Parse(); err != nil {
 		return err
 	}

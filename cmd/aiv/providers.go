@@ -28,7 +28,7 @@ func providersGroup() cli.Command {
 				Summary:  "List the providers and their dependencies",
 				Usage:    "[-json]",
 				Examples: []string{"aiv providers list"},
-				Run:      command(providersList),
+				Run:      reading(providersList),
 			},
 			{
 				Name:     "met",
@@ -54,7 +54,7 @@ func providersGroup() cli.Command {
 					"aiv providers set openai -per-minute 600 -in-flight 50",
 					"aiv providers set openai -per-minute none",
 				},
-				Run: command(providersSet),
+				Run: audited(providersSet),
 			},
 			{
 				Name:     "pause",
@@ -131,8 +131,6 @@ func providerOf(p catalog.Provider, work status.ProviderWork) provider {
 }
 
 func providersList(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
@@ -156,10 +154,7 @@ func providersList(ctx context.Context, c *call) error {
 
 // setDependency returns the Run function of a command that records a dependency as met or unmet.
 func setDependency(met bool) func(context.Context, *cli.Call) error {
-	return command(func(ctx context.Context, c *call) error {
-		c.JSONFlag()
-		c.databaseFlags()
-		actor := c.actorFlag()
+	return audited(func(ctx context.Context, c *call) error {
 		note := c.Flags.String("note", "", "a `TEXT` that explains the change; never the secret itself")
 		args, err := c.Parse("CODE", "DEPENDENCY", "-note")
 		if err != nil {
@@ -170,7 +165,7 @@ func setDependency(met bool) func(context.Context, *cli.Call) error {
 			return err
 		}
 		return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-			if err := (&catalog.Admin{Pool: pool, Actor: actor()}).SetDependency(ctx, code, name, met, *note); err != nil {
+			if err := (&catalog.Admin{Pool: pool, Actor: c.actor()}).SetDependency(ctx, code, name, met, *note); err != nil {
 				return err
 			}
 			found, err := readProviders(ctx, pool, code)
@@ -186,9 +181,6 @@ func setDependency(met bool) func(context.Context, *cli.Call) error {
 }
 
 func providersSet(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
 	var limits jobs.ProviderLimits
 	c.limitFlag(&limits.PerMinute, "per-minute", "hand out at most `N` jobs in each UTC minute; none: no limit (default: unchanged)")
 	c.limitFlag(&limits.InFlight, "in-flight", "let workers have at most `N` jobs at once; none: no limit (default: unchanged)")
@@ -199,7 +191,7 @@ func providersSet(ctx context.Context, c *call) error {
 	if !limits.PerMinute.Set && !limits.InFlight.Set {
 		return c.Wrong("nothing to set: give -per-minute or -in-flight")
 	}
-	return c.changeProvider(ctx, args[0], actor, func(a *jobs.ProviderAdmin) error { return a.SetLimits(ctx, args[0], limits) })
+	return c.changeProvider(ctx, args[0], func(a *jobs.ProviderAdmin) error { return a.SetLimits(ctx, args[0], limits) })
 }
 
 // limitFlag declares a limit; none removes it.
@@ -220,23 +212,20 @@ func (c *call) limitFlag(to *jobs.ProviderLimit, name, usage string) {
 
 // setPause returns the Run function of a command that pauses or resumes a provider.
 func setPause(change func(a *jobs.ProviderAdmin, ctx context.Context, code, note string) error) func(context.Context, *cli.Call) error {
-	return command(func(ctx context.Context, c *call) error {
-		c.JSONFlag()
-		c.databaseFlags()
-		actor := c.actorFlag()
+	return audited(func(ctx context.Context, c *call) error {
 		note := c.Flags.String("note", "", "a `TEXT` that gives the reason")
 		args, err := c.Parse("CODE", "-note")
 		if err != nil {
 			return err
 		}
-		return c.changeProvider(ctx, args[0], actor, func(a *jobs.ProviderAdmin) error { return change(a, ctx, args[0], *note) })
+		return c.changeProvider(ctx, args[0], func(a *jobs.ProviderAdmin) error { return change(a, ctx, args[0], *note) })
 	})
 }
 
 // changeProvider changes what limits a provider's jobs and prints its new state.
-func (c *call) changeProvider(ctx context.Context, code string, actor func() string, change func(*jobs.ProviderAdmin) error) error {
+func (c *call) changeProvider(ctx context.Context, code string, change func(*jobs.ProviderAdmin) error) error {
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		if err := change(&jobs.ProviderAdmin{Pool: pool, Actor: actor()}); err != nil {
+		if err := change(&jobs.ProviderAdmin{Pool: pool, Actor: c.actor()}); err != nil {
 			return err
 		}
 		found, err := readProviders(ctx, pool, code)

@@ -23,9 +23,6 @@ type purged struct {
 }
 
 func purge(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
 	text := c.Flags.String("runs-before", "", "delete the runs that finished before this `TIME`: RFC 3339, or an age such as 400d or 720h")
 	var remember time.Duration
 	c.DurationFlag(&remember, "remember", 24*time.Hour, "the `DURATION` for which aiv serve remembers idempotency keys; at least 24h")
@@ -42,7 +39,7 @@ func purge(ctx context.Context, c *call) error {
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
 		report, end := c.Progress(runsDeleted)
-		total, err := deletion.Runs(pool, capability.All, actor(), report).FinishedBefore(ctx, before, remember)
+		total, err := deletion.Runs(pool, capability.All, c.actor(), report).FinishedBefore(ctx, before, remember)
 		end()
 		if err != nil {
 			return unfinished(err, total.Runs)

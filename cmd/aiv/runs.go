@@ -30,21 +30,21 @@ func runsGroup() cli.Command {
 				Summary:  "List runs, newest first",
 				Usage:    "[-account ID] [-status STATUS[,...]] [-limit N] [-json]",
 				Examples: []string{"aiv runs list", "aiv runs list -status queued,running -limit 200"},
-				Run:      command(runsList),
+				Run:      reading(runsList),
 			},
 			{
 				Name:     "show",
 				Summary:  "Show a run",
 				Usage:    "ID [-json]",
 				Examples: []string{"aiv runs show run_01k3s4x0a1fvt8s9w2y7b6c5d4"},
-				Run:      command(runsShow),
+				Run:      reading(runsShow),
 			},
 			{
 				Name:     "cancel",
 				Summary:  "Cancel a run that is not final; completed jobs stay",
 				Usage:    "ID [-json]",
 				Examples: []string{"aiv runs cancel run_01k3s4x0a1fvt8s9w2y7b6c5d4"},
-				Run:      command(runsCancel),
+				Run:      audited(runsCancel),
 			},
 		},
 	}
@@ -61,8 +61,6 @@ func operatorsRunOf(r *runs.Run) operatorsRun {
 }
 
 func runsList(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
 	var account *store.ID
 	c.idFlag(&account, "account", "acct", "only runs of the account with this `ID`")
 	var statuses []string
@@ -96,10 +94,9 @@ func runsShow(ctx context.Context, c *call) error {
 
 // runsCancel cancels a run as its customer can, and records it in the audit log.
 func runsCancel(ctx context.Context, c *call) error {
-	actor := c.actorFlag()
 	return c.withRun(ctx, func(pool *pgxpool.Pool, r *runs.Run) (*runs.Run, error) {
 		canceler := runs.New(runs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 1, Finished: func(ctx context.Context, tx store.Tx, finished []runs.Run) error {
-			if err := store.Audit(ctx, tx, store.Change{Actor: actor(), Action: "runs.cancel", Subject: r.ID.Text("run")}); err != nil {
+			if err := store.Audit(ctx, tx, store.Change{Actor: c.actor(), Action: "runs.cancel", Subject: r.ID.Text("run")}); err != nil {
 				return err
 			}
 			return service.RecordFinished(ctx, tx, finished)
@@ -114,13 +111,7 @@ func runsCancel(ctx context.Context, c *call) error {
 
 // withRun is a command whose argument is a run, of which it prints what f returns.
 func (c *call) withRun(ctx context.Context, f func(*pgxpool.Pool, *runs.Run) (*runs.Run, error)) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	args, err := c.Parse("ID")
-	if err != nil {
-		return err
-	}
-	id, err := c.idArgument("run", args[0])
+	id, args, err := c.parseWithID("run")
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func schedulesGroup() cli.Command {
 				Summary:  "List the schedules, the longest due first",
 				Usage:    "[-account ID] [-status active|paused] [-json]",
 				Examples: []string{"aiv schedules list -status paused", "aiv schedules list -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -json"},
-				Run:      command(schedulesList),
+				Run:      reading(schedulesList),
 			},
 			{
 				Name:     "pause",
@@ -102,8 +102,6 @@ func (s *schedule) last() string {
 }
 
 func schedulesList(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
 	var account *store.ID
 	c.idFlag(&account, "account", "acct", "only the schedules of the account with this `ID`")
 	status := c.Flags.String("status", "", "only schedules with this `STATUS`: "+strings.Join(schedules.Statuses, " or "))
@@ -136,21 +134,14 @@ func scheduleAdmin(pool *pgxpool.Pool, actor string) *schedules.Admin {
 
 // changeSchedule returns the Run function of a command that changes a schedule and prints it.
 func changeSchedule(change func(*schedules.Admin, context.Context, store.ID, string) (*schedules.Listed, error)) func(context.Context, *cli.Call) error {
-	return command(func(ctx context.Context, c *call) error {
-		c.JSONFlag()
-		c.databaseFlags()
-		readActor := c.actorFlag()
+	return audited(func(ctx context.Context, c *call) error {
 		note := c.Flags.String("note", "", "a `TEXT` that gives the reason")
-		args, err := c.Parse("ID", "-note")
-		if err != nil {
-			return err
-		}
-		id, err := c.idArgument("sched", args[0])
+		id, _, err := c.parseWithID("sched", "-note")
 		if err != nil {
 			return err
 		}
 		return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-			changed, err := change(scheduleAdmin(pool, readActor()), ctx, id, *note)
+			changed, err := change(scheduleAdmin(pool, c.actor()), ctx, id, *note)
 			switch {
 			case errors.Is(err, schedules.ErrNotFound):
 				return fmt.Errorf("there is no schedule %s; see aiv schedules list", id.Text("sched"))

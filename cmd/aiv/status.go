@@ -13,8 +13,6 @@ import (
 )
 
 func showStatus(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
 	if _, err := c.Parse(); err != nil {
 		return err
 	}

@@ -27,8 +27,6 @@ type monthlyUsage struct {
 const monthForm = "2006-01"
 
 func usage(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
 	var from, to *time.Time
 	c.monthFlag(&from, "from", "the first `MONTH` to add up, YYYY-MM in UTC (default: the first with runs)")
 	c.monthFlag(&to, "to", "the last `MONTH` to add up, YYYY-MM in UTC (default: the last with runs)")

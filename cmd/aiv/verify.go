@@ -38,8 +38,6 @@ func listInvariants() string {
 }
 
 func verify(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
 	if _, err := c.Parse(); err != nil {
 		return err
 	}

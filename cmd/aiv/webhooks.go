@@ -30,7 +30,7 @@ func webhooksGroup() cli.Command {
 				Summary:  "List the webhooks by account, oldest first",
 				Usage:    "[-account ID] [-json]",
 				Examples: []string{"aiv webhooks list", "aiv webhooks list -account acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -json"},
-				Run:      command(webhooksList),
+				Run:      reading(webhooksList),
 			},
 			{
 				Name:     "disable",
@@ -84,8 +84,6 @@ func (w *webhook) state() string {
 }
 
 func webhooksList(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
 	var account *store.ID
 	c.idFlag(&account, "account", "acct", "only the webhooks of the account with this `ID`")
 	if _, err := c.Parse(); err != nil {
@@ -108,13 +106,13 @@ func webhooksList(ctx context.Context, c *call) error {
 
 // changeWebhook returns the Run function of a command that changes a webhook and prints it.
 func changeWebhook(change func(*webhooks.Admin, context.Context, store.ID) (*webhooks.AdminEndpoint, error)) func(context.Context, *cli.Call) error {
-	return command(func(ctx context.Context, c *call) error {
-		id, actor, err := c.parseChange("wh")
+	return audited(func(ctx context.Context, c *call) error {
+		id, _, err := c.parseWithID("wh")
 		if err != nil {
 			return err
 		}
 		return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-			changed, err := change(&webhooks.Admin{Pool: pool, Actor: actor}, ctx, id)
+			changed, err := change(&webhooks.Admin{Pool: pool, Actor: c.actor()}, ctx, id)
 			if errors.Is(err, webhooks.ErrEndpointNotFound) {
 				return fmt.Errorf("there is no webhook %s; see aiv webhooks list", id.Text("wh"))
 			}

@@ -26,15 +26,15 @@ func workersGroup() cli.Command {
 					"aiv workers create -name eu-1 -providers openai,mistral",
 					"aiv workers create -name eu-1 -json >worker.json",
 				},
-				Run: command(workersCreate),
+				Run: audited(workersCreate),
 			},
-			{Name: "list", Summary: "List the workers, oldest first", Usage: "[-json]", Examples: []string{"aiv workers list"}, Run: command(workersList)},
+			{Name: "list", Summary: "List the workers, oldest first", Usage: "[-json]", Examples: []string{"aiv workers list"}, Run: reading(workersList)},
 			{
 				Name:     "revoke",
 				Summary:  "Revoke a worker's token permanently, from the next request on",
 				Usage:    "ID [-json]",
 				Examples: []string{"aiv workers revoke wrk_01k3s4x0a1fvt8s9w2y7b6c5d4"},
-				Run:      command(workersRevoke),
+				Run:      audited(workersRevoke),
 			},
 		},
 	}
@@ -63,9 +63,6 @@ func workerOf(w auth.Worker) worker {
 
 // workersCreate requires -json without a terminal, so that a token is not written to a log by mistake.
 func workersCreate(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
-	actor := c.actorFlag()
 	name := c.Flags.String("name", "", "the worker's `NAME`")
 	var providers []string
 	c.ListFlag(&providers, "providers", "the providers whose jobs it may claim, a comma-separated `LIST` of codes (default: all)")
@@ -79,7 +76,7 @@ func workersCreate(ctx context.Context, c *call) error {
 		return c.Wrong("the token is a secret; to write it to a pipe or a file, add -json")
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		w, token, err := (&auth.Admin{Pool: pool, Actor: actor()}).CreateWorker(ctx, *name, providers)
+		w, token, err := (&auth.Admin{Pool: pool, Actor: c.actor()}).CreateWorker(ctx, *name, providers)
 		if err != nil {
 			return err
 		}
@@ -103,8 +100,6 @@ func providersOrAll(providers []string) string {
 }
 
 func workersList(ctx context.Context, c *call) error {
-	c.JSONFlag()
-	c.databaseFlags()
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
@@ -124,12 +119,12 @@ func workersList(ctx context.Context, c *call) error {
 }
 
 func workersRevoke(ctx context.Context, c *call) error {
-	id, actor, err := c.parseChange("wrk")
+	id, _, err := c.parseWithID("wrk")
 	if err != nil {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		revoked, err := (&auth.Admin{Pool: pool, Actor: actor}).RevokeWorker(ctx, id)
+		revoked, err := (&auth.Admin{Pool: pool, Actor: c.actor()}).RevokeWorker(ctx, id)
 		if err != nil {
 			return err
 		}
