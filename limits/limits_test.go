@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
@@ -181,17 +180,9 @@ func TestUnknownKeysAreNotCounted(t *testing.T) {
 	equal(t, []uint64{200, 0}, []uint64{stats.Lookups.Inputs, stats.Counts.Inputs}, "lookups and counts")
 }
 
-var must = storetest.Must
+var must, equal = storetest.Must, storetest.Equal
 
 func ignore(_ any, err error) error { return err }
-
-// equal reports a difference between two values, which what describes.
-func equal[T any](t testing.TB, want, got T, what ...any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
-	}
-}
 
 // admitted fails the test unless a request is admitted.
 func admitted(t testing.TB, l *limits.Limiter, k key, what ...any) *limits.Admission {

@@ -151,7 +151,7 @@ func TestConcurrentDuplicates(t *testing.T) {
 		run := results[0].RunID
 		want := &runs.CreateResult{RunID: run, Response: []byte(run.Text("run") + " queued"), Replayed: true}
 		equal(t, slices.Repeat([]*runs.CreateResult{want}, len(results)), results, "the results of duplicates")
-		equal(t, 1, made.Load(), "duplicates created the run")
+		equal(t, int64(1), made.Load(), "duplicates created the run")
 	}
 	s.wantRuns(t, 4)
 }

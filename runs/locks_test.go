@@ -83,7 +83,7 @@ func TestLargeRunWaitsForMonth(t *testing.T) {
 	month := begin(t, s.pool, `UPDATE account_months SET runs = runs`)
 	large := func() error { return ignore(r.Create(t.Context(), s.request("large", 1, 1, 5001))) }
 	must(t, s.whileWaiting(t, month, large, func() {}))
-	equal(t, 0, r.Stats().Large.Failed, "runs whose jobs were copied twice")
+	equal(t, uint64(0), r.Stats().Large.Failed, "runs whose jobs were copied twice")
 }
 
 // TestKeysAreClaimedInOrder: a batch that waits for the first of its keys has claimed none of the others, so that

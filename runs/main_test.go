@@ -15,7 +15,6 @@ import (
 	"aiv/store"
 	"aiv/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -259,15 +258,7 @@ func (s *site) waiting(t *testing.T, lock string) {
 	storetest.UntilWaitingLonger(t, s.pool, lock, longer)
 }
 
-var must = storetest.Must
-
-// equal reports a difference between two values, which what describes.
-func equal[T any](t testing.TB, want, got T, what ...any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
-	}
-}
+var must, equal = storetest.Must, storetest.Equal
 
 func ignore(_ any, err error) error { return err }
 

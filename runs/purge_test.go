@@ -144,7 +144,7 @@ func TestPurgeInterrupted(t *testing.T) {
 	locked := begin(t, s.pool, `SELECT FROM measurement_runs WHERE account_id = $1 FOR KEY SHARE`, s.credential.AccountID)
 	must(t, s.whileWaiting(t, locked, func() error {
 		purged, err := s.purger().FinishedBefore(t.Context(), before, day)
-		equal(t, 30, purged.Runs, "runs of the next purge")
+		equal(t, int64(30), purged.Runs, "runs of the next purge")
 		return err
 	}, func() {}))
 	equal(t, 0, s.left(t, s.credential.AccountID).Runs, "left")

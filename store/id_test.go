@@ -85,7 +85,7 @@ func TestIDInPostgreSQL(t *testing.T) {
 		t.Error("the texts have another order")
 	}
 
-	equal(t, nil, read[*store.ID](t, pool, `SELECT $1::uuid`, (*store.ID)(nil)), "an absent id")
+	equal(t, (*store.ID)(nil), read[*store.ID](t, pool, `SELECT $1::uuid`, (*store.ID)(nil)), "an absent id")
 	equal(t, &ids[0], read[*store.ID](t, pool, `SELECT $1::uuid`, &ids[0]), "a present id")
 	var id store.ID
 	if err := pool.QueryRow(t.Context(), `SELECT NULL::uuid`).Scan(&id); err == nil {

@@ -2,28 +2,18 @@ package store_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
 	"aiv/store"
 	"aiv/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-var must = storetest.Must
-
-// equal reports a difference between two values, which what describes.
-func equal[T any](t testing.TB, want, got T, what ...any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
-	}
-}
+var must, equal = storetest.Must, storetest.Equal
 
 // open returns a pool of two plain sessions.
 func open(t testing.TB, url string) *pgxpool.Pool { return opened(t, url, store.Open) }

@@ -36,7 +36,7 @@ func TestOpenIsLazy(t *testing.T) {
 	defer pool.Close()
 	config := pool.Config()
 	equal(t, 5*time.Second, config.ConnConfig.ConnectTimeout, "connect timeout")
-	equal(t, 3, config.MaxConns, "connections")
+	equal(t, int32(3), config.MaxConns, "connections")
 	if len(config.ConnConfig.Fallbacks) == 0 || config.ConnConfig.ValidateConnect == nil {
 		t.Error("the second host or target_session_attrs is lost")
 	}

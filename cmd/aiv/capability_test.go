@@ -55,7 +55,7 @@ func checkOwners(t *testing.T, pool *pgxpool.Pool) {
 		want := queryTexts(t, pool, sql)
 		slices.Sort(want)
 		slices.Sort(got)
-		equal(t, "objects of the capabilities and of the schema", got, want)
+		equal(t, want, got, "objects of the capabilities and of the schema")
 	}
 	check(tables, `
 SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')`)
@@ -135,8 +135,8 @@ func TestScopesAndEvents(t *testing.T) {
 			}
 		}
 	}
-	equal(t, "scopes of the capabilities and of auth", scopes, auth.Scopes)
-	equal(t, "events of the capabilities and of package events", types, events.Types())
+	equal(t, auth.Scopes, scopes, "scopes of the capabilities and of auth")
+	equal(t, events.Types(), types, "events of the capabilities and of package events")
 }
 
 // TestPublicIDs: the ids in the rows of an invariant are printed as all commands print them, if their kind has a
@@ -145,5 +145,5 @@ func TestPublicIDs(t *testing.T) {
 	t.Parallel()
 	id := store.NewID()
 	got := capability.PublicIDs("account " + id.UUID() + ", run " + id.UUID() + ", job " + id.UUID())
-	equal(t, "row", got, "account "+id.Text("acct")+", run "+id.Text("run")+", job "+id.UUID())
+	equal(t, "account "+id.Text("acct")+", run "+id.Text("run")+", job "+id.UUID(), got, "row")
 }

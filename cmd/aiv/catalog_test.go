@@ -40,10 +40,10 @@ aiv: nothing was imported:
 	})
 	text, err := os.ReadFile(out)
 	must(t, err)
-	equal(t, "exported file", string(text), sampleCatalog)
+	equal(t, sampleCatalog, string(text), "exported file")
 	info, err := os.Stat(out)
 	must(t, err)
-	equal(t, "mode of the file that was replaced", info.Mode(), os.FileMode(0o660))
+	equal(t, os.FileMode(0o660), info.Mode(), "mode of the file that was replaced")
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 3 {
 		t.Errorf("files left: %s", left)
 	}

@@ -53,7 +53,7 @@ func TestContentsLinkToSections(t *testing.T) {
 		return found
 	}
 	sections := matches(`(?m)^## (.*)$`, string(text))
-	equal(t, "list of sections", matches(`\[([^]]+)\]\(#`, top), sections)
+	equal(t, sections, matches(`\[([^]]+)\]\(#`, top), "list of sections")
 	if len(sections) == 0 {
 		t.Error("OPERATING.md has no sections")
 	}

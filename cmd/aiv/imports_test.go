@@ -74,7 +74,7 @@ var allowedImports = map[string][]string{
 	"aiv/store/jsonl":      {"aiv/store", "aiv/store/strictjson"},
 	"aiv/store/private":    {},
 	"aiv/store/schema":     {"aiv/store"},
-	"aiv/store/storetest":  {"aiv/store/..."},
+	"aiv/store/storetest":  {"aiv/store/...", "github.com/google/go-cmp/cmp"},
 	"aiv/store/strictjson": {},
 	"aiv/store/task":       {},
 }

@@ -86,7 +86,7 @@ func TestRunsAreListedAndCanceled(t *testing.T) {
 	id = runID.FindString(prints{"runs list -status partial", 0, "run_"}.expect(t, s.url()))
 	for flags, want := range map[string]int{"": 10, " -limit 7": 7} {
 		jobs := prints{"jobs list -json -run " + id + flags, 0, "job_"}.expect(t, s.url())
-		equal(t, "listed jobs", strings.Count(jobs, `"status":`), want)
+		equal(t, want, strings.Count(jobs, `"status":`), "listed jobs")
 	}
 	const absent = "run_01k3s4x0a1fvt8s9w2y7b6c5d4"
 	for _, command := range []prints{

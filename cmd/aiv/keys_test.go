@@ -127,8 +127,8 @@ ID                               ACCOUNT                          NAME          
 	pool := connect(t, s.url())
 	var actions string
 	must(t, pool.QueryRow(t.Context(), `SELECT string_agg(DISTINCT actor || ' ' || action, ', ') FROM audit_log`).Scan(&actions))
-	equal(t, "audit log", actions, "tess@desk accounts.create, tess@desk accounts.set-plan, tess@desk keys.create, tess@desk keys.disable, "+
-		"tess@desk keys.enable, tess@desk keys.revoke, tess@desk keys.rotate, tess@desk keys.set, tess@desk plans.set")
+	equal(t, "tess@desk accounts.create, tess@desk accounts.set-plan, tess@desk keys.create, tess@desk keys.disable, "+
+		"tess@desk keys.enable, tess@desk keys.revoke, tess@desk keys.rotate, tess@desk keys.set, tess@desk plans.set", actions, "audit log")
 	for i := 0; i < len(s.names); i += 2 {
 		key, name := s.names[i], s.names[i+1]
 		if !strings.HasPrefix(name, "{key") {

@@ -79,14 +79,6 @@ func (p prints) expect(t *testing.T, url string) (stdout string) {
 	return stdout
 }
 
-// equal compares what a test got with what it wants.
-func equal(t *testing.T, what string, got, want any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
 // sampleAccount imports sampleCatalog and creates an account, whose id it returns.
 func sampleAccount(t *testing.T, url string) string {
 	t.Helper()
@@ -178,7 +170,7 @@ func aiv(ctx context.Context, args ...string) (code int, stdout, stderr string) 
 	return code, out.String(), errs.String()
 }
 
-var must = storetest.Must
+var must, equal = storetest.Must, storetest.Equal
 
 func connect(t *testing.T, url string) *pgxpool.Pool {
 	t.Helper()

@@ -61,7 +61,7 @@ func TestPurgeCommand(t *testing.T) {
 		{line: "purge -runs-before 1h -json", stdout: `{"finished_before":"{time}","runs":1,"jobs":4}` + "\n"},
 		intact,
 	})
-	equal(t, "usage", prints{"usage -json", 0, ""}.expect(t, s.url()), before)
+	equal(t, before, prints{"usage -json", 0, ""}.expect(t, s.url()), "usage")
 }
 
 // TestEraseCommand erases one of two accounts, and repeats an erasure that was interrupted at its end.
@@ -85,7 +85,7 @@ func TestEraseCommand(t *testing.T) {
 		fails("accounts erase acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -confirm B",
 			"there is no account {acct1}; see aiv accounts list"),
 	})
-	equal(t, "rows of the account after an erasure that was not confirmed", accountRowCounts(t, pool, a), complete)
+	equal(t, complete, accountRowCounts(t, pool, a), "rows of the account after an erasure that was not confirmed")
 	s.run(t, []step{
 		{line: "accounts erase {a} -confirm A", stdout: "Account {a} is erased: 2 runs with 7 jobs, 1 schedule, 1 brand, 1 question, " +
 			"4 recommendations and alerts and 2 events are deleted. Its usage totals are kept.\n"},
@@ -96,13 +96,11 @@ func TestEraseCommand(t *testing.T) {
 		{line: "accounts erase {a} -confirm erased -json",
 			stdout: `{"id":"{a}","runs":0,"jobs":0,"schedules":0,"brands":0,"questions":0,"recommendations_and_alerts":0,"events":0}` + "\n"},
 	})
-	equal(t, "rows of the erased account", accountRowCounts(t, pool, a),
-		map[string]int{"account_months": complete["account_months"]})
-	equal(t, "rows of the other account", accountRowCounts(t, pool, b), other)
+	equal(t, map[string]int{"account_months": complete["account_months"]}, accountRowCounts(t, pool, a), "rows of the erased account")
+	equal(t, other, accountRowCounts(t, pool, b), "rows of the other account")
 	names := queryTexts(t, pool, `SELECT name FROM accounts ORDER BY name COLLATE "C"`)
-	equal(t, "accounts", names, []string{"B", "erased"})
-	equal(t, "audit log", queryTexts(t, pool, `SELECT action FROM audit_log WHERE subject = $1 ORDER BY id`, a.Text("acct")),
-		[]string{"accounts.erase", "accounts.erase.end", "accounts.erase", "accounts.erase.end"})
+	equal(t, []string{"B", "erased"}, names, "accounts")
+	equal(t, []string{"accounts.erase", "accounts.erase.end", "accounts.erase", "accounts.erase.end"}, queryTexts(t, pool, `SELECT action FROM audit_log WHERE subject = $1 ORDER BY id`, a.Text("acct")), "audit log")
 }
 
 // TestEraseInterrupted stops an erasure while it waits for requests that were admitted before the keys were revoked.
@@ -133,10 +131,10 @@ func TestEraseInterrupted(t *testing.T) {
 		t.Errorf("exit %d, %q; want 1, %q", c, printed.Text(), want)
 	}
 	s.run(t, []step{intact})
-	equal(t, "rows", accountRowCounts(t, pool, a), map[string]int{
+	equal(t, map[string]int{
 		"account_months": 2, "credentials": 1, "api_rate_limit_buckets": 1, "webhook_endpoints": 1, "webhook_queues": 1,
 		"job_turns": 1, "brand_revisions": 1, "visibility_recounts": 1,
-	})
+	}, accountRowCounts(t, pool, a), "rows")
 	storetest.Exec(t, pool, `UPDATE credentials SET revoked_at = now() - interval '1 hour'`)
 	s.names = []string{a.Text("acct"), "{a}"}
 	s.run(t, []step{

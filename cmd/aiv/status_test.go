@@ -162,7 +162,7 @@ func TestStatusOfRoles(t *testing.T) {
 		if err := json.Unmarshal([]byte(stdout), &s); err != nil || got != code || !strings.Contains(stderr, problem) || s.Queue == nil {
 			t.Errorf("exit %d, %s%s; want %d, %s", got, stdout, stderr, code, problem)
 		}
-		equal(t, "roles", s.Roles, want)
+		equal(t, want, s.Roles, "roles")
 	}
 	s := &story{env: map[string]string{"DATABASE_URL": url}}
 	s.run(t, []step{
@@ -210,6 +210,6 @@ func TestWhyJobsWait(t *testing.T) {
 			t.Fatalf("%v, %+v", err, got)
 		}
 		want := status.WaitingJob{Provider: "acme", RunCreatedAt: "2026-03-01T00:00:00.000000Z", Why: test.want}
-		equal(t, "oldest job after "+test.sql, *got.Oldest, want)
+		equal(t, want, *got.Oldest, "oldest job after "+test.sql)
 	}
 }

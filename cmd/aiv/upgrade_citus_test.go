@@ -49,7 +49,7 @@ INSERT INTO own_questions (account_id, id, text, language, country, topic, tags,
 			for _, line := range []string{"migrate", "migrate -distribute", "verify"} {
 				prints{line, 0, ""}.expect(t, url)
 			}
-			equal(t, "upgraded database", describeDistributed(t, pool), fresh)
+			equal(t, fresh, describeDistributed(t, pool), "upgraded database")
 		})
 	}
 }

@@ -42,14 +42,14 @@ func TestEachTextHasOneFault(t *testing.T) {
 				t.Errorf("%s has no detail", f.At)
 			}
 		}
-		equal(t, fmt.Sprintf("%+v", tt.change), tt.want, got)
+		equal(t, tt.want, got, fmt.Sprintf("%+v", tt.change))
 	}
 	sent := []string{" HTTPS://Kovalt.com/ ", "github.com/kovalt/"}
 	c := brands.Change{Domains: sent}
 	if faults := c.Check(); len(faults) > 0 || sent[1] != "github.com/kovalt/" {
 		t.Errorf("the texts that were sent are now %q, with %v", sent, faults)
 	}
-	equal(t, "domains", []string{"kovalt.com", "github.com/kovalt"}, c.Domains)
+	equal(t, []string{"kovalt.com", "github.com/kovalt"}, c.Domains, "domains")
 }
 
 // TestRevisionGrowsWithActiveBrands: the revision grows by one when the active brands change, and not otherwise.
@@ -197,6 +197,5 @@ func TestConcurrentChanges(t *testing.T) {
 	group.Wait()
 	all, revision, err := brands.ReadActive(t.Context(), f.pool, f.account)
 	must(t, err)
-	equal(t, "active, added, renamed, raised", []int64{brands.MaxActive, 5, 1, 6},
-		[]int64{int64(len(all)), added.Load(), renamed.Load(), revision - before})
+	equal(t, []int64{brands.MaxActive, 5, 1, 6}, []int64{int64(len(all)), added.Load(), renamed.Load(), revision - before}, "active, added, renamed, raised")
 }

@@ -44,7 +44,7 @@ func (f *fixture) check(t testing.TB, revision int64, audited int, names ...stri
 	t.Helper()
 	var n int
 	must(t, f.pool.QueryRow(t.Context(), `SELECT count(*) FROM audit_log WHERE action = 'brands.import'`).Scan(&n))
-	equal(t, "names", names, f.names(t))
+	equal(t, names, f.names(t), "names")
 	if r := f.revision(t); r != revision || n != audited {
 		t.Errorf("revision %d, %d imports in audit_log; want %d and %d", r, n, revision, audited)
 	}
@@ -122,7 +122,7 @@ func TestImportRefusals(t *testing.T) {
 		{"too many", "account " + f.account.Text("acct") + " would have 101 active brands; it may have at most 100", tooMany},
 	} {
 		err := f.importLines(t, append([]string{good}, tt.lines...)...)
-		equal(t, tt.name, tt.want, strings.Split(fmt.Sprint(err), "\n")[0])
+		equal(t, tt.want, strings.Split(fmt.Sprint(err), "\n")[0], tt.name)
 	}
 	f.check(t, 1, 0, "Kovalt")
 	other.check(t, 1, 0, "Ostrel")
@@ -152,6 +152,6 @@ func TestListForOperators(t *testing.T) {
 		for _, l := range all {
 			got = append(got, fmt.Sprint(l.Name, " ", l.Revision))
 		}
-		equal(t, "brands "+tt.status, tt.want, got)
+		equal(t, tt.want, got, "brands "+tt.status)
 	}
 }

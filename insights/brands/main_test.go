@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/insights/brands"
@@ -49,7 +48,7 @@ func (f *fixture) exec(t testing.TB, sql string, args ...any) {
 // another returns the fixture of another account.
 func (f *fixture) another(t testing.TB) *fixture { return &fixture{f.pool, f.newAccount(t)} }
 
-var must = storetest.Must
+var must, equal = storetest.Must, storetest.Equal
 
 // named returns a change to a competitor with a name and aliases.
 func named(name string, aliases ...string) brands.Change {
@@ -57,13 +56,6 @@ func named(name string, aliases ...string) brands.Change {
 }
 
 var archive, reactivate = brands.Change{Status: new(brands.Archived)}, brands.Change{Status: new(brands.Active)}
-
-func equal(t testing.TB, what string, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
 
 func (f *fixture) tryCreate(t testing.TB, c brands.Change) (*brands.Brand, error) {
 	return brands.Create(t.Context(), f.pool, f.account, store.NewID(), c)

@@ -191,7 +191,7 @@ func TestSweepWhileRunsAreLocked(t *testing.T) {
 	}
 	waits := &counter{}
 	sweep(s.dispatcher(Config{Pool: storetest.WithTracer(t, s.pool, waits)}), 1, "the one of the other run")
-	equal(t, 1, waits.timeouts.Load(), "locked runs for which the sweep waited")
+	equal(t, int32(1), waits.timeouts.Load(), "locked runs for which the sweep waited")
 	s.whileWaiting(func() { sweep(s.d, 20, "those of the locked runs but the renewed one") }, func() {
 		s.exec(`UPDATE job_leases SET until = now() + interval '1 h' WHERE run_id = $1 AND ordinal = 1`, locked[0])
 		unlock()

@@ -16,7 +16,6 @@ import (
 	"aiv/store/storetest"
 	"aiv/store/task"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -356,15 +355,7 @@ func (s *site) begin(sql string, args ...any) pgx.Tx {
 	return storetest.Begin(s.t, s.pool, sql, args...)
 }
 
-var must = storetest.Must
-
-// equal reports a difference between two values, which what describes.
-func equal[T any](t testing.TB, want, got T, what ...any) {
-	t.Helper()
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
-	}
-}
+var must, equal = storetest.Must, storetest.Equal
 
 func ignore(_ any, err error) error { return err }
 

@@ -97,7 +97,7 @@ func TestOldestRun(t *testing.T) {
 		p := all[0]
 		got := fmt.Sprint(p.Waiting, p.Leased, p.OldestRun != nil, p.RetryAt != nil)
 		equal(t, fmt.Sprint(waiting, leased, oldest, retry), got, what)
-		equal(t, 0, all[1].Waiting+all[1].Leased, what, ": at the other provider")
+		equal(t, int64(0), all[1].Waiting+all[1].Leased, what, ": at the other provider")
 	}
 	s.exec(`INSERT INTO provider_minutes (provider_code, minute, claimed)
 		VALUES ('p1', date_trunc('minute', now() - interval '1 h', 'UTC'), 7)`)
@@ -158,7 +158,7 @@ func TestUnavailablePausesTheProvider(t *testing.T) {
 		s.report(second, unavailable(claimed[1], "contract", "No credit."), settlement(claimed[2], Completed)))
 	equal(t, "secret: The key is rejected., by "+by, s.pause("p1"))
 	p := s.providers()[0]
-	equal(t, 2, p.Waiting, "jobs that wait")
+	equal(t, int64(2), p.Waiting, "jobs that wait")
 	equal(t, "the provider is paused (secret) until you run aiv providers resume p1 -note TEXT: The key is rejected.",
 		p.Blocked())
 

@@ -36,7 +36,7 @@ func TestPurgeKeepsCompletedJobs(t *testing.T) {
 		SELECT 'p1', date_trunc('minute', now() - age, 'UTC'), 1 FROM unnest('{0 h,23 h,25 h}'::interval[]) age`)
 	n, err := Purge(t.Context(), s.pool, 0, nil)
 	must(t, err)
-	equal(t, 0, n, "answers deleted without a limit")
+	equal(t, int64(0), n, "answers deleted without a limit")
 	equal(t, 7, s.count(`SELECT count(*) FROM job_attempts WHERE run_id = $1`, fresh), "attempts of the fresh run")
 	equal(t, 7, s.rows("job_attempts"), "attempts")
 	equal(t, 2, s.rows("provider_minutes"), "minutes with claims")

@@ -71,7 +71,7 @@ func TestManyWait(t *testing.T) {
 	must(t, s.d.poll(t.Context()))
 	s.untilAsleep(waiting - 3)
 	// The poll wakes one claim, and each of the three that get jobs wakes two.
-	equal(t, 7, s.d.claims.Stats().Inputs-before, "claims were made for three jobs")
+	equal(t, uint64(7), s.d.claims.Stats().Inputs-before, "claims were made for three jobs")
 	s.order(waiting - 3)
 	must(t, s.d.poll(t.Context()))
 	for _, c := range claims {

@@ -350,7 +350,7 @@ func TestEvaluationWaitsForRecount(t *testing.T) {
 	m.finish(t, m.next(t), mentions(4, 0))
 	m.brand(t, brands.Competitor, "Later")
 	must(t, m.process.Evaluate(t.Context()))
-	equal(t, nil, m.occurrences(t, m.schedule.ID)[0].EvaluatedAt, "evaluation of a run whose answers are to be recounted")
+	equal(t, (*time.Time)(nil), m.occurrences(t, m.schedule.ID)[0].EvaluatedAt, "evaluation of a run whose answers are to be recounted")
 }
 
 // imports replaces derived rows by these lines, as an operator's import does.

@@ -2,7 +2,6 @@ package schedules_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
@@ -17,23 +16,14 @@ import (
 	"aiv/store"
 	"aiv/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-var must = storetest.Must
+var must, equal = storetest.Must, storetest.Equal
 
 func ignore(_ any, err error) error { return err }
-
-// equal reports a difference between two values, which what describes.
-func equal[T any](t testing.TB, want, got T, what ...any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
-	}
-}
 
 // A database is handed from test to test.
 type database struct {

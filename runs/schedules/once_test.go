@@ -109,7 +109,7 @@ func TestDeletedRuns(t *testing.T) {
 	m.advance(-2 * time.Hour) // a purge refuses a clock that is ahead
 	purger := &runs.Purger{Pool: m.pool, Actor: "test", Tables: schema.Tables(capability.All)}
 	must(t, ignore(purger.FinishedBefore(t.Context(), time.Now().Add(time.Minute), -time.Hour)))
-	equal(t, nil, m.get(t, m.schedule.ID).LastRunID, "the last run after a purge")
+	equal(t, (*store.ID)(nil), m.get(t, m.schedule.ID).LastRunID, "the last run after a purge")
 	for _, o := range m.occurrences(t, m.schedule.ID) {
 		if o.RunID != nil || o.Status != schedules.OccurrenceCreated {
 			t.Errorf("after a purge: %+v", o)

@@ -3,7 +3,6 @@ package batch_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -12,11 +11,11 @@ import (
 
 	"aiv/store/batch"
 	"aiv/store/storetest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
+
+var equal = storetest.Equal
 
 // Most tests of this package run in bubbles of package synctest: their clock is not the machine's, Wait returns when
 // all goroutines are blocked, and a goroutine that a Batcher leaks fails the test.
@@ -128,14 +127,6 @@ func tenfold(in []int) []int {
 		out[i] = 10 * v
 	}
 	return out
-}
-
-// equal reports a difference between two values, which what describes.
-func equal[T any](t testing.TB, want, got T, what ...any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
-	}
 }
 
 func numbers(from, to int) (all []int) {

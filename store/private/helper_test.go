@@ -18,7 +18,6 @@ import (
 	"aiv/store/private"
 	"aiv/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -95,15 +94,7 @@ func (u *user) end(t *testing.T) {
 	}
 }
 
-var must = storetest.Must
-
-// equal reports a difference between two values, which what describes.
-func equal[T any](t testing.TB, want, got T, what ...any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
-	}
-}
+var must, equal = storetest.Must, storetest.Equal
 
 // folder returns an empty folder with a short name that every account can enter.
 func folder(t *testing.T) string {

@@ -122,7 +122,7 @@ func TestPingWhileStarting(t *testing.T) {
 			t.Errorf("%s: no error", state)
 		}
 		if state == "starting" {
-			equal(t, 0, accepted.Load(), "connections")
+			equal(t, int32(0), accepted.Load(), "connections")
 			continue
 		}
 		storetest.Eventually(t, "a connection is accepted", func() bool { return accepted.Load() > 0 })

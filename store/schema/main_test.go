@@ -1,7 +1,6 @@
 package schema_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -9,7 +8,6 @@ import (
 	"aiv/store/schema"
 	"aiv/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -34,15 +32,7 @@ var capabilities = []schema.Capability{schema.Base, {
 	Sequences: []schema.Object{{Name: "job_turn_numbers", Dispatch: schema.Privileges{schema.Usage}}},
 }}
 
-var must = storetest.Must
-
-// equal reports a difference between two values, which what describes.
-func equal[T any](t testing.TB, want, got T, what ...any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
-	}
-}
+var must, equal = storetest.Must, storetest.Equal
 
 func open(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()

@@ -117,7 +117,7 @@ func TestNothingIsConnectedTo(t *testing.T) {
 			equal(t, webhooks.ErrorBlocked, got.err, scheme, host)
 		}
 	}
-	equal(t, 0, connections.Load(), "connections")
+	equal(t, int32(0), connections.Load(), "connections")
 }
 
 // TestNameThatChanges: the address that is connected to is checked, not one that was resolved before. Of several

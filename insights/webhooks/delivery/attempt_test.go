@@ -281,6 +281,6 @@ func TestClosedIdleConnection(t *testing.T) {
 	for range 2 {
 		equal(t, "", s.send(ctx, server.URL, http.Header{}, []byte("{}")).err)
 	}
-	equal(t, 2, requests.Load(), "requests")
+	equal(t, int32(2), requests.Load(), "requests")
 	equal(t, 1, reused, "attempts that began on an idle connection")
 }

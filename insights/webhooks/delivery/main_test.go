@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -15,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"aiv/insights/events"
@@ -359,14 +357,6 @@ func (f *fixture) hook(h *hook) *hook {
 	return h
 }
 
-var must = storetest.Must
-
-// equal reports a difference between two values, which what describes.
-func equal[T any](t testing.TB, want, got T, what ...any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(what...), diff)
-	}
-}
+var must, equal = storetest.Must, storetest.Equal
 
 func maySendAll([]string) error { return nil }

@@ -43,8 +43,8 @@ UPDATE accounts SET created_at = created_at + interval '1 second';
 DELETE FROM recommendations; DELETE FROM alerts; DELETE FROM schedule_occurrences; DELETE FROM schedules; DELETE FROM brands`)
 	start()
 	// 2 × 3 failed runs; 2 × 2 canceled runs, and the 3 that were open.
-	equal(t, "ended runs", numbers(t, pool, `
-SELECT count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'canceled') FROM measurement_runs`), []int64{6, 7})
+	equal(t, []int64{6, 7}, numbers(t, pool, `
+SELECT count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'canceled') FROM measurement_runs`), "ended runs")
 }
 
 // numbers returns the numbers of a row.
@@ -71,13 +71,13 @@ func checkDemoData(t *testing.T, pool *pgxpool.Pool) {
 		table, name, _ := strings.Cut(column, ".")
 		for _, word := range words {
 			found := fmt.Sprintf(`SELECT LEAST(count(*), 1) FROM %s WHERE %s = $1`, table, name)
-			equal(t, column+" "+word, numbers(t, pool, found, word), []int64{1})
+			equal(t, []int64{1}, numbers(t, pool, found, word), column+" "+word)
 		}
 	}
-	equal(t, "schedules with a history, with alerts, and with recommendations", numbers(t, pool, `
+	equal(t, []int64{3, 3, 1}, numbers(t, pool, `
 SELECT (SELECT count(DISTINCT schedule_id) FROM schedule_occurrences WHERE evaluated_at IS NOT NULL),
   (SELECT count(DISTINCT schedule_id) FROM alerts),
-  (SELECT LEAST(count(*), 1) FROM recommendations WHERE schedule_id IS NOT NULL)`), []int64{3, 3, 1})
+  (SELECT LEAST(count(*), 1) FROM recommendations WHERE schedule_id IS NOT NULL)`), "schedules with a history, with alerts, and with recommendations")
 
 	if broken, err := store.Verify(t.Context(), pool, capability.Invariants()); err != nil || len(broken) > 0 {
 		t.Errorf("invariants that do not hold: %v (%v)", broken, err)
@@ -125,7 +125,7 @@ func checkLaterStarts(t *testing.T, pool *pgxpool.Pool, start func() (key string
 	if start() == first {
 		t.Error("the second key is that of the first start")
 	}
-	equal(t, "rows after the second start", tables(t, pool), before)
+	equal(t, before, tables(t, pool), "rows after the second start")
 	storetest.Exec(t, pool, `DELETE FROM recommendations; DELETE FROM alerts; DELETE FROM idempotency_records`)
 	for _, table := range schema.Tables(capability.All) {
 		if p := table.Purge; table.Name != "measurement_runs" && (p.With != "" || p.Prepare != nil || p.Delete != nil) {
@@ -135,9 +135,9 @@ DELETE FROM `+table.Name+` WHERE run_id IN (SELECT id FROM measurement_runs WHER
 	}
 	storetest.Exec(t, pool, `DELETE FROM measurement_runs WHERE created_at > now() - interval '17 days'`)
 	start()
-	equal(t, "rows after a start after an interrupted one", tables(t, pool), before)
-	equal(t, "all keys, and those that are valid, after three starts", numbers(t, pool, `
-SELECT count(*), count(*) FILTER (WHERE revoked_at IS NULL) FROM credentials`), []int64{3, 1})
+	equal(t, before, tables(t, pool), "rows after a start after an interrupted one")
+	equal(t, []int64{3, 1}, numbers(t, pool, `
+SELECT count(*), count(*) FILTER (WHERE revoked_at IS NULL) FROM credentials`), "all keys, and those that are valid, after three starts")
 }
 
 // tables is what the demonstration writes, but for its keys and what refers to them, and for how often rows were

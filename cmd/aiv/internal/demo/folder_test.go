@@ -49,7 +49,7 @@ func TestPrepareFolder(t *testing.T) {
 			for range 2 {
 				data, release, err := PrepareFolder(dir)
 				must(t, err)
-				equal(t, "data folder", data, filepath.Join(dir, "postgresql"))
+				equal(t, filepath.Join(dir, "postgresql"), data, "data folder")
 				refuses(t, base, dir, fmt.Sprintf("another aiv demo uses %s;", dir))
 				release()
 			}
@@ -84,5 +84,5 @@ func refuses(t *testing.T, base, dir, reason string) {
 	if _, _, err := PrepareFolder(dir); err == nil || !strings.HasPrefix(err.Error(), reason) {
 		t.Errorf("got %v, want %s", err, reason)
 	}
-	equal(t, "files", files(), before)
+	equal(t, before, files(), "files")
 }

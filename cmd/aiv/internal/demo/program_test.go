@@ -35,6 +35,6 @@ func TestPrintedCommandsWorkLater(t *testing.T) {
 		t.Setenv("PATH", test.path)
 		command, folder, err := Program(test.executable)
 		must(t, err)
-		equal(t, test.executable+" in "+test.folder, []string{command, folder}, []string{test.want, test.wantFolder})
+		equal(t, []string{test.want, test.wantFolder}, []string{command, folder}, test.executable+" in "+test.folder)
 	}
 }
