@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -106,23 +105,6 @@ func Pieces(t testing.TB, holder *pgxpool.Pool, table string) (pieces []string) 
 		t.Fatal(fmt.Errorf("read the shards of %s: %w", table, err))
 	}
 	return pieces
-}
-
-// PieceOf returns the holder of the rows of an account in a table, and their piece.
-func PieceOf(t testing.TB, pool *pgxpool.Pool, table string, account store.ID) (holder *pgxpool.Pool, piece string) {
-	t.Helper()
-	if !OnCitus() {
-		return pool, table
-	}
-	const shardOf = `SELECT shard_name($1::regclass, get_shard_id_for_distribution_column($1::regclass, $2::uuid))`
-	Must(t, pool.QueryRow(t.Context(), shardOf, table, account).Scan(&piece))
-	for _, holder := range Holders(t, pool) {
-		if slices.Contains(Pieces(t, holder, table), piece) {
-			return holder, piece
-		}
-	}
-	t.Fatalf("no server has the shard %s", piece)
-	return nil, ""
 }
 
 const piecesOf = `
