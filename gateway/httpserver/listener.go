@@ -104,15 +104,12 @@ func (l *Listener) warn(message string, attrs ...any) {
 func (l *Listener) WriteMetrics(_ context.Context, e *telemetry.Exposition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e.Family("aiv_connections", "gauge", "Open connections of the public listener.")
-	e.Sample(float64(l.open))
-	e.Family("aiv_connections_max", "gauge", "Connections that the public listener accepts (-max-connections).")
-	e.Sample(float64(l.cfg.Max))
+	e.Gauge("aiv_connections", "Open connections of the public listener.", float64(l.open))
+	e.Gauge("aiv_connections_max", "Connections that the public listener accepts (-max-connections).", float64(l.cfg.Max))
 	e.Family("aiv_connections_rejected_total", "counter", "Connections closed because there were too many, in total or of one address.")
 	e.Sample(float64(l.rejected[0]), "bound", "total")
 	e.Sample(float64(l.rejected[1]), "bound", "address")
-	e.Family("aiv_accept_errors_total", "counter", "Errors of accepting a connection.")
-	e.Sample(float64(l.failed))
+	e.Counter("aiv_accept_errors_total", "Errors of accepting a connection.", float64(l.failed))
 }
 
 // limitedConn releases its share of the listener when it is closed.

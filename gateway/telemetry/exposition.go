@@ -22,6 +22,18 @@ func (e *Exposition) Family(name, kind, help string) {
 	e.page = append(e.page, "# HELP "+name+" "+help+"\n# TYPE "+name+" "+kind+"\n"...)
 }
 
+// Counter writes a family of one counter without labels.
+func (e *Exposition) Counter(name, help string, value float64) {
+	e.Family(name, "counter", help)
+	e.Sample(value)
+}
+
+// Gauge writes a family of one gauge without labels.
+func (e *Exposition) Gauge(name, help string, value float64) {
+	e.Family(name, "gauge", help)
+	e.Sample(value)
+}
+
 // Sample writes a sample of the family, with its labels, each a name and a value.
 func (e *Exposition) Sample(value float64, labels ...string) { e.sample("", value, labels...) }
 

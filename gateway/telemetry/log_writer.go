@@ -90,6 +90,5 @@ func (l *LogWriter) Close() {
 func (l *LogWriter) WriteMetrics(_ context.Context, e *Exposition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e.Family("aiv_log_lines_dropped_total", "counter", "Log lines dropped because the log could not be written in time.")
-	e.Sample(float64(l.dropped))
+	e.Counter("aiv_log_lines_dropped_total", "Log lines dropped because the log could not be written in time.", float64(l.dropped))
 }

@@ -41,8 +41,7 @@ func writeProcess(started time.Time) func(context.Context, *telemetry.Exposition
 	return func(_ context.Context, e *telemetry.Exposition) {
 		e.Family("aiv_build_info", "gauge", "Always 1; the labels identify the build.")
 		e.Sample(1, "version", b.Version, "commit", commit, "goversion", b.Go)
-		e.Family("process_start_time_seconds", "gauge", "When the process started, in seconds since 1970.")
-		e.Sample(float64(started.UnixMilli()) / 1000)
+		e.Gauge("process_start_time_seconds", "When the process started, in seconds since 1970.", float64(started.UnixMilli())/1000)
 		for _, s := range samples {
 			read := []metrics.Sample{{Name: s.source}}
 			metrics.Read(read)
@@ -72,8 +71,7 @@ func writeRequests(limiter *limits.Limiter, writer *runs.Runs) func(context.Cont
 		e.Sample(float64(r.Refused), "outcome", "refused")
 		e.Sample(float64(r.Conflicts), "outcome", "conflict")
 		e.Sample(float64(r.Failed), "outcome", "failed")
-		e.Family("aiv_jobs_created_total", "counter", "Jobs of created runs.")
-		e.Sample(float64(r.Jobs))
+		e.Counter("aiv_jobs_created_total", "Jobs of created runs.", float64(r.Jobs))
 
 		batchers := []struct {
 			name  string
@@ -114,32 +112,28 @@ type (
 // writePools writes the state of the connections to the database.
 func writePools(all pools) func(context.Context, *telemetry.Exposition) {
 	return func(_ context.Context, e *telemetry.Exposition) {
-		each := func(name, kind, help string, sample func(s *pgxpool.Stat, pool string)) {
+		e.Family("aiv_pool_connections", "gauge", "Connections to the database, by pool and state.")
+		for _, p := range all {
+			s := p.pool.Stat()
+			e.Sample(float64(s.AcquiredConns()), "pool", p.name, "state", "acquired")
+			e.Sample(float64(s.IdleConns()), "pool", p.name, "state", "idle")
+			e.Sample(float64(s.ConstructingConns()), "pool", p.name, "state", "connecting")
+		}
+		each := func(name, kind, help string, value func(*pgxpool.Stat) float64) {
 			e.Family(name, kind, help)
 			for _, p := range all {
-				sample(p.pool.Stat(), p.name)
+				e.Sample(value(p.pool.Stat()), "pool", p.name)
 			}
 		}
-		each("aiv_pool_connections", "gauge", "Connections to the database, by pool and state.", func(s *pgxpool.Stat, pool string) {
-			e.Sample(float64(s.AcquiredConns()), "pool", pool, "state", "acquired")
-			e.Sample(float64(s.IdleConns()), "pool", pool, "state", "idle")
-			e.Sample(float64(s.ConstructingConns()), "pool", pool, "state", "connecting")
-		})
-		each("aiv_pool_max_connections", "gauge", "Maximum number of connections.", func(s *pgxpool.Stat, pool string) {
-			e.Sample(float64(s.MaxConns()), "pool", pool)
-		})
-		each("aiv_pool_connects_total", "counter", "Connections made.", func(s *pgxpool.Stat, pool string) {
-			e.Sample(float64(s.NewConnsCount()), "pool", pool)
-		})
-		each("aiv_pool_acquires_total", "counter", "Connections acquired from the pool.", func(s *pgxpool.Stat, pool string) {
-			e.Sample(float64(s.AcquireCount()), "pool", pool)
-		})
-		each("aiv_pool_waits_total", "counter", "Acquires that waited because all connections were in use.", func(s *pgxpool.Stat, pool string) {
-			e.Sample(float64(s.EmptyAcquireCount()), "pool", pool)
-		})
-		each("aiv_pool_wait_seconds_total", "counter", "Time spent in such waits.", func(s *pgxpool.Stat, pool string) {
-			e.Sample(s.EmptyAcquireWaitTime().Seconds(), "pool", pool)
-		})
+		each("aiv_pool_max_connections", "gauge", "Maximum number of connections.",
+			func(s *pgxpool.Stat) float64 { return float64(s.MaxConns()) })
+		each("aiv_pool_connects_total", "counter", "Connections made.", func(s *pgxpool.Stat) float64 { return float64(s.NewConnsCount()) })
+		each("aiv_pool_acquires_total", "counter", "Connections acquired from the pool.",
+			func(s *pgxpool.Stat) float64 { return float64(s.AcquireCount()) })
+		each("aiv_pool_waits_total", "counter", "Acquires that waited because all connections were in use.",
+			func(s *pgxpool.Stat) float64 { return float64(s.EmptyAcquireCount()) })
+		each("aiv_pool_wait_seconds_total", "counter", "Time spent in such waits.",
+			func(s *pgxpool.Stat) float64 { return s.EmptyAcquireWaitTime().Seconds() })
 	}
 }
 
@@ -150,10 +144,8 @@ func writeStandby(s *store.Standby) func(context.Context, *telemetry.Exposition)
 		e.Family("aiv_reads_total", "counter", "Reads of lists and results, by the server that they used.")
 		e.Sample(float64(stats.Served), "server", "standby")
 		e.Sample(float64(stats.FellBack), "server", "primary")
-		e.Family("aiv_standby_current", "gauge", "1 if reads use the standby; 0 if it is unreachable, behind or promoted.")
-		e.Sample(oneIf(stats.Current))
-		e.Family("aiv_standby_lag_seconds", "gauge", "At the latest check, the time since the standby had all that the primary had.")
-		e.Sample(stats.Lag.Seconds())
+		e.Gauge("aiv_standby_current", "1 if reads use the standby; 0 if it is unreachable, behind or promoted.", oneIf(stats.Current))
+		e.Gauge("aiv_standby_lag_seconds", "At the latest check, the time since the standby had all that the primary had.", stats.Lag.Seconds())
 	}
 }
 
@@ -173,19 +165,17 @@ func writeDatabase(pool *pgxpool.Pool) func(context.Context, *telemetry.Expositi
 				e.Sample(oneIf(!d.Met), "provider", p.Code, "dependency", d.Name)
 			}
 		}
-		e.Family("aiv_keys_expiring", "gauge", "Valid credentials without a successor that expire within 14 days; counted up to 10,000.")
-		e.Sample(float64(len(state.expiring)))
-		e.Family("aiv_queue_open_runs", "gauge", "Runs that are queued or running, of all accounts; counted up to 10,000.")
-		e.Sample(float64(state.backlog.Runs))
-		e.Family("aiv_queue_oldest_seconds", "gauge", "Age of the oldest of them; 0 if there is none.")
-		e.Sample(state.backlog.Oldest.Seconds())
+		e.Gauge("aiv_keys_expiring", "Valid credentials without a successor that expire within 14 days; counted up to 10,000.",
+			float64(len(state.expiring)))
+		e.Gauge("aiv_queue_open_runs", "Runs that are queued or running, of all accounts; counted up to 10,000.", float64(state.backlog.Runs))
+		e.Gauge("aiv_queue_oldest_seconds", "Age of the oldest of them; 0 if there is none.", state.backlog.Oldest.Seconds())
 		e.Family("aiv_database_oldest_snapshot_transactions", "gauge",
 			"Age in transactions of the oldest snapshot that keeps deleted rows from being removed, by its holder; 0 if there is none.")
 		e.Sample(float64(state.health.Sessions), "holder", "session")
 		e.Sample(float64(state.health.ReplicationSlots), "holder", "replication_slot")
 		e.Sample(float64(state.health.PreparedTransactions), "holder", "prepared_transaction")
-		e.Family("aiv_database_transaction_id_age", "gauge", "Age of the oldest transaction id that is not frozen; at about 2.1 billion PostgreSQL refuses writes.")
-		e.Sample(float64(state.health.TransactionIDs))
+		e.Gauge("aiv_database_transaction_id_age",
+			"Age of the oldest transaction id that is not frozen; at about 2.1 billion PostgreSQL refuses writes.", float64(state.health.TransactionIDs))
 	}
 }
 

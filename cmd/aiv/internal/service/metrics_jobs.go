@@ -42,8 +42,7 @@ func writeJobs(d *jobs.Dispatcher) func(context.Context, *telemetry.Exposition) 
 		}
 		e.Family("aiv_job_start_seconds", "histogram", "Time from the creation of a run to the first claim of each of its jobs.")
 		e.Histogram(h)
-		e.Family("aiv_claims_waiting", "gauge", "Claims that wait for a job.")
-		e.Sample(float64(s.Waiting))
+		e.Gauge("aiv_claims_waiting", "Claims that wait for a job.", float64(s.Waiting))
 	}
 }
 
@@ -63,10 +62,8 @@ func writeDeliveries(d *delivery.Dispatcher) func(context.Context, *telemetry.Ex
 		for _, outcome := range slices.Sorted(maps.Keys(s.Attempts)) {
 			e.Sample(float64(s.Attempts[outcome]), "outcome", outcome)
 		}
-		e.Family("aiv_webhook_attempt_seconds_total", "counter", "Time that attempts took.")
-		e.Sample(s.AttemptTime.Seconds())
-		e.Family("aiv_webhook_requests", "gauge", "Requests to endpoints in progress.")
-		e.Sample(float64(s.InFlight))
+		e.Counter("aiv_webhook_attempt_seconds_total", "Time that attempts took.", s.AttemptTime.Seconds())
+		e.Gauge("aiv_webhook_requests", "Requests to endpoints in progress.", float64(s.InFlight))
 	}
 }
 
@@ -74,16 +71,14 @@ func writeDeliveries(d *delivery.Dispatcher) func(context.Context, *telemetry.Ex
 // that in all accounts.
 func writeRecounts(pool *pgxpool.Pool, c *visibility.Counter) func(context.Context, *telemetry.Exposition) {
 	return func(ctx context.Context, e *telemetry.Exposition) {
-		e.Family("aiv_answers_recounted_total", "counter", "Answers recounted after a change of brands.")
-		e.Sample(float64(c.Recounted()))
+		e.Counter("aiv_answers_recounted_total", "Answers recounted after a change of brands.", float64(c.Recounted()))
 		waiting, err := within(ctx, func(ctx context.Context) (visibility.Backlog, error) { return c.Backlog(ctx, pool) })
 		if err != nil {
 			return
 		}
-		e.Family("aiv_answers_recounting", "gauge", "Answers that wait to be recounted; counted in up to 10,000 rows of facts.")
-		e.Sample(float64(waiting.Answers))
-		e.Family("aiv_recount_oldest_seconds", "gauge", "Time since the oldest change of brands whose recount has not ended; 0 if there is none.")
-		e.Sample(waiting.Oldest.Seconds())
+		e.Gauge("aiv_answers_recounting", "Answers that wait to be recounted; counted in up to 10,000 rows of facts.", float64(waiting.Answers))
+		e.Gauge("aiv_recount_oldest_seconds", "Time since the oldest change of brands whose recount has not ended; 0 if there is none.",
+			waiting.Oldest.Seconds())
 	}
 }
 
@@ -113,10 +108,8 @@ func writeBacklogs(pool *pgxpool.Pool, d *jobs.Dispatcher) func(context.Context,
 			return webhooks.ReadBacklog(ctx, pool, MaxCounted)
 		})
 		if err == nil {
-			e.Family("aiv_webhook_pending", "gauge", "Deliveries that are pending; counted up to 10,000.")
-			e.Sample(float64(deliveries.Pending))
-			e.Family("aiv_webhook_lag_seconds", "gauge", "How long the oldest due delivery to an enabled endpoint has been due.")
-			e.Sample(deliveries.Lag.Seconds())
+			e.Gauge("aiv_webhook_pending", "Deliveries that are pending; counted up to 10,000.", float64(deliveries.Pending))
+			e.Gauge("aiv_webhook_lag_seconds", "How long the oldest due delivery to an enabled endpoint has been due.", deliveries.Lag.Seconds())
 		}
 		waiting, err := within(ctx, func(ctx context.Context) ([]jobs.ProviderBacklog, error) { return jobs.ReadBacklogs(ctx, pool) })
 		if err != nil {

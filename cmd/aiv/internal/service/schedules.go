@@ -59,11 +59,8 @@ func writeSchedules(pool *pgxpool.Pool, s *schedules.Scheduler) func(context.Con
 		e.Family("aiv_schedules", "gauge", "Schedules, by status.")
 		e.Sample(float64(b.Active), "status", schedules.Active)
 		e.Sample(float64(paused), "status", schedules.Paused)
-		e.Family("aiv_schedule_lag_seconds", "gauge", "How long the longest due schedule has been due; 0 if none is.")
-		e.Sample(b.Lag.Seconds())
-		e.Family("aiv_evaluations_waiting", "gauge", "Final runs of schedules that are not evaluated.")
-		e.Sample(float64(b.Waiting))
-		e.Family("aiv_evaluation_lag_seconds", "gauge", "Since the first of them became final.")
-		e.Sample(b.EvaluationLag.Seconds())
+		e.Gauge("aiv_schedule_lag_seconds", "How long the longest due schedule has been due; 0 if none is.", b.Lag.Seconds())
+		e.Gauge("aiv_evaluations_waiting", "Final runs of schedules that are not evaluated.", float64(b.Waiting))
+		e.Gauge("aiv_evaluation_lag_seconds", "Since the first of them became final.", b.EvaluationLag.Seconds())
 	}
 }
