@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
 )
@@ -68,3 +69,17 @@ SELECT c.id, c.name, c.key_prefix, c.scopes,
     WHEN c.expires_at <= clock_timestamp() THEN 'expired' ELSE 'active' END,
   c.created_at, p.code, p.features, CASE WHEN a.own_quota THEN a.jobs_per_month ELSE p.jobs_per_month END, p.max_unfinished_jobs
 FROM chain JOIN credentials c ON c.id = chain.id JOIN accounts a ON a.id = c.account_id JOIN plans p ON p.code = a.plan_code`
+
+// An Expiring is a valid credential that expires soon and has no successor.
+type Expiring struct {
+	ID        store.ID
+	AccountID store.ID
+	Name      string
+	KeyPrefix string
+	ExpiresAt time.Time
+}
+
+// ReadExpiring returns up to most credentials that expire within the given time, soonest first.
+func ReadExpiring(ctx context.Context, pool *pgxpool.Pool, within time.Duration, most int) ([]Expiring, error) {
+	return store.Collect(ctx, pool, pgx.RowToStructByPos[Expiring], expiring, within, most)
+}

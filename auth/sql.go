@@ -70,3 +70,69 @@ WHERE expires_at > now() AND expires_at <= now() + $1::interval AND revoked_at I
     WHERE s.rotated_from = credentials.id AND s.revoked_at IS NULL AND s.disabled_at IS NULL AND (s.expires_at IS NULL OR s.expires_at >= credentials.expires_at) OFFSET 0)
 ORDER BY expires_at LIMIT $2`
 )
+
+// RevisionSQL is an expression for the revision of the credentials, which increases when a credential, an account or a
+// plan changes. The statements of other packages compare it with the revision of a CredentialCache.
+const RevisionSQL = `(SELECT revision FROM identity_revision)`
+
+// readCredentials reads the valid credentials of the keys in $1, and the revision.
+//
+// OFFSET 0 makes the planner look up the rows one by one. It might plan a join as a hash of all credentials, which is
+// the best plan while there are few of them, and keep that plan when there are many.
+const readCredentials = `
+SELECT ` + RevisionSQL + `, c.key_hash, c.id, c.account_id, c.name, c.key_prefix, c.scopes,
+  COALESCE(c.rate_limit_per_minute, p.rate_limit_per_minute, 60), p.code, p.features, ` + expiry + `,
+  CASE WHEN a.own_quota THEN a.jobs_per_month ELSE p.jobs_per_month END, p.max_unfinished_jobs
+FROM unnest($1::bytea[]) AS k (key_hash)
+CROSS JOIN LATERAL (SELECT * FROM credentials WHERE key_hash = k.key_hash OFFSET 0) c
+CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = c.account_id OFFSET 0) a
+CROSS JOIN LATERAL (SELECT * FROM plans WHERE code = a.plan_code OFFSET 0) p
+WHERE c.revoked_at IS NULL AND c.disabled_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > clock_timestamp())`
+
+const (
+	// lockErased changes nothing, so that no trigger locks the revision of the credentials before the credentials are
+	// locked.
+	lockErased = `SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE`
+
+	beginErasing = `UPDATE accounts SET erased_at = now() WHERE id = $1 AND erased_at IS NULL`
+
+	// revokeAccount changes no row that is revoked already, and locks rows in the order of the index on them.
+	revokeAccount = `UPDATE credentials SET revoked_at = now() WHERE account_id = $1 AND revoked_at IS NULL`
+
+	sinceRevocation = `
+SELECT COALESCE(clock_timestamp() - max(revoked_at), '1 day') FROM credentials WHERE account_id = $1`
+
+	deleteCredentials = `DELETE FROM credentials WHERE account_id = $1`
+
+	renameAccount = `UPDATE accounts SET name = 'erased' WHERE id = $1`
+)
+
+// RevokedWorkersSQL returns an SQL expression for the ids of revoked workers among ids, a parameter such as $1.
+func RevokedWorkersSQL(ids string) string {
+	return `ARRAY(SELECT id FROM workers WHERE id = ANY (` + ids + `::uuid[]) AND revoked_at IS NOT NULL)`
+}
+
+const (
+	workerColumns = `id, name, providers, created_at, revoked_at, last_seen_at`
+
+	createWorker = `INSERT INTO workers (id, name, providers, token_hash) VALUES ($1, $2, $3, $4) RETURNING created_at`
+
+	knownProviders = `SELECT ARRAY(SELECT code FROM providers WHERE code = ANY ($1::text[]))`
+
+	listWorkers = `SELECT ` + workerColumns + ` FROM workers ORDER BY created_at, id`
+
+	// If the clock was ahead when a worker was seen, it counts as seen from its next request on. A standby may be behind.
+	countSeen = `
+SELECT count(*) FROM workers WHERE revoked_at IS NULL AND last_seen_at BETWEEN now() - interval '5 minutes' AND now() + interval '1 minute'
+  AND ($1::text = '' OR providers IS NULL OR $1 = ANY (providers))`
+
+	revokeWorker = `UPDATE workers SET revoked_at = LEAST(revoked_at, now()) WHERE id = $1 RETURNING ` + workerColumns
+
+	findWorkers = `
+SELECT ` + workerColumns + `, token_hash, last_seen_at IS NOT NULL AND last_seen_at BETWEEN now() - interval '1 minute' AND now()
+FROM workers WHERE token_hash = ANY ($1::bytea[]) AND revoked_at IS NULL`
+
+	// seeWorkers leaves the rows alone that another request is writing.
+	seeWorkers = `
+UPDATE workers SET last_seen_at = now() WHERE id IN (SELECT id FROM workers WHERE id = ANY ($1::uuid[]) FOR NO KEY UPDATE SKIP LOCKED)`
+)

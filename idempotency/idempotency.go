@@ -90,3 +90,10 @@ func Purge(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (total i
 }
 
 const purgeStep = 5000
+
+// Forget deletes the records of runs of an account, in the transaction that deletes the runs. created are the times at
+// which the runs were created.
+func Forget(ctx context.Context, tx pgx.Tx, account store.ID, runs []store.ID, created []time.Time) error {
+	_, err := tx.Exec(ctx, forget, account, runs, created)
+	return err
+}

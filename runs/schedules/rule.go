@@ -1,8 +1,12 @@
 package schedules
 
 import (
+	"fmt"
+	"path"
 	"slices"
+	"strings"
 	"time"
+	_ "time/tzdata" // for machines without the database
 )
 
 // The cadences of a rule.
@@ -166,4 +170,17 @@ func (c Clock) Span(first, now time.Time) Span {
 		}
 		s.Count, s.NextToLast, s.Last = s.Count+1, s.Last, due
 	}
+}
+
+// LoadZone returns a time zone by its name in IANA's database. It rejects names of files that are not zones, and other
+// paths to the file of a zone, such as Europe//Rome, which a machine would not find in the binary's copy.
+func LoadZone(name string) (*time.Location, error) {
+	switch name {
+	case "", "Local", "localtime", "Factory", "posixrules":
+		return nil, fmt.Errorf("%q is no time zone", name)
+	}
+	if path.Clean(name) != name || strings.HasPrefix(name, "posix/") || strings.HasPrefix(name, "right/") {
+		return nil, fmt.Errorf("%q is no time zone", name)
+	}
+	return time.LoadLocation(name)
 }
