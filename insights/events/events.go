@@ -12,6 +12,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"aiv/store"
 )
 
@@ -71,4 +73,17 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 // Get returns an event, or ErrNotFound.
 func Get(ctx context.Context, db store.Querier, account, id store.ID) (*Event, error) {
 	return store.ReadOne[Event](ctx, db, ErrNotFound, getEvent, account, id)
+}
+
+// PurgeStep is how many events one transaction deletes.
+const PurgeStep = 500
+
+// Purge deletes events older than Retention in small steps, and returns how many. Deliveries are deleted with their
+// events. It deletes nothing and returns a *store.ClockError if the clocks of the process and the database disagree.
+func Purge(ctx context.Context, pool *pgxpool.Pool) (total int64, err error) {
+	before, err := store.PurgeBefore(ctx, pool, Retention)
+	if err != nil {
+		return 0, err
+	}
+	return store.ExecInSteps(ctx, pool, PurgeStep, deleteEvents, store.OnCitus(citusDeleteEvents), before)
 }

@@ -119,3 +119,60 @@ RETURNING d.*)
 SELECT d.event_id, v.type, d.status, d.attempts, d.last_status, d.last_error, d.next_attempt_at, d.created_at, d.delivered_at
 FROM d, (` + events.SelectSQL("$1", "$2") + `) v`
 )
+
+const (
+	listAllEndpoints = `
+SELECT account_id, ` + endpointColumns + `, failing_since FROM webhook_endpoints
+WHERE deleted_at IS NULL AND ($1::uuid IS NULL OR account_id = $1) ORDER BY account_id, created_at, id`
+
+	// accountOfEndpoint finds the account of an endpoint; ids are unique among all accounts.
+	accountOfEndpoint = `SELECT account_id FROM webhook_endpoints WHERE id = $1`
+
+	// setDisabledReason changes an endpoint that is locked.
+	setDisabledReason = `
+UPDATE webhook_endpoints SET disabled_reason = $3, failing_since = NULL, updated_at = now()
+WHERE account_id = $1 AND id = $2
+RETURNING account_id, ` + endpointColumns + `, failing_since`
+)
+
+const (
+	// readBacklog reads at most $1 accounts and $2 deliveries, so that its cost has a bound. The deliveries of deleted
+	// endpoints are not counted, so that the number is too low for some minutes after an endpoint with more than $2 of
+	// them was deleted.
+	readBacklog = `
+SELECT (SELECT count(*) FROM (SELECT account_id, endpoint_id FROM webhook_deliveries WHERE status = 'pending' LIMIT $2) d WHERE ` + notDeleted + `),
+  COALESCE((
+    SELECT extract(epoch FROM now() - min(d.next_attempt_at))
+    FROM (SELECT account_id FROM webhook_queues WHERE wake_at < 'infinity' ORDER BY wake_at LIMIT $1) q
+    CROSS JOIN LATERAL (
+      SELECT min(first.next_attempt_at) AS next_attempt_at
+      FROM webhook_endpoints e CROSS JOIN LATERAL (
+        SELECT next_attempt_at FROM webhook_deliveries d
+        WHERE d.account_id = e.account_id AND d.endpoint_id = e.id AND d.status = 'pending'
+        ORDER BY d.next_attempt_at, d.event_id LIMIT 1) first
+      WHERE e.account_id = q.account_id AND e.deleted_at IS NULL AND e.disabled_reason IS NULL) d
+  ), 0)::double precision`
+
+	notDeleted = `NOT EXISTS (SELECT FROM webhook_endpoints e WHERE e.account_id = d.account_id AND e.id = d.endpoint_id AND e.deleted_at IS NOT NULL OFFSET 0)`
+)
+
+const (
+	deletedEndpoints = `
+SELECT account_id, id, deleted_at < now() - interval '1 hour' FROM webhook_endpoints WHERE deleted_at IS NOT NULL`
+
+	// deleteDeliveries finds the rows that it deletes by the primary key, because IS NOT DISTINCT FROM leaves no other
+	// index.
+	deleteDeliveries = `
+DELETE FROM webhook_deliveries WHERE account_id = $1 AND endpoint_id IS NOT DISTINCT FROM $2 AND event_id = ANY (
+  ARRAY(SELECT event_id FROM webhook_deliveries WHERE account_id = $1 AND endpoint_id = $2 ORDER BY created_at, event_id LIMIT $3))`
+
+	// removeEndpoint leaves the endpoint to the next purge if a concurrent one has made deleteDeliveries end early.
+	removeEndpoint = `
+DELETE FROM webhook_endpoints WHERE account_id = $1 AND id = $2
+  AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE account_id = $1 AND endpoint_id = $2)`
+
+	deleteHosts = `DELETE FROM webhook_hosts WHERE second < now() - interval '1 hour'`
+
+	hideEndpoints = `
+UPDATE webhook_endpoints SET deleted_at = now(), slot = NULL WHERE account_id = $1 AND deleted_at IS NULL`
+)

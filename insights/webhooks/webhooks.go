@@ -14,6 +14,7 @@
 package webhooks
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -114,3 +115,18 @@ func New(cfg Config) *Webhooks { return &Webhooks{cfg} }
 
 // ParseURL returns a URL as it is stored, or an error that describes why an account cannot register it.
 func (w *Webhooks) ParseURL(text string) (string, error) { return parseURL(text, w.cfg.AllowPrivate) }
+
+// A Backlog describes the pending deliveries of all accounts.
+type Backlog struct {
+	Pending int           // counted up to a maximum; also of disabled endpoints, and waiting for a retry
+	Lag     time.Duration // how long the oldest due delivery to an enabled endpoint has been due
+}
+
+// ReadBacklog reads the backlog. Its cost does not grow with the number of deliveries: it counts up to most.
+func ReadBacklog(ctx context.Context, pool *pgxpool.Pool, most int) (b Backlog, err error) {
+	const accounts = 200
+	var seconds float64
+	err = pool.QueryRow(ctx, readBacklog, store.OnCitus(citusBacklog), accounts, most).Scan(&b.Pending, &seconds)
+	b.Lag = max(0, time.Duration(seconds*float64(time.Second)))
+	return b, err
+}

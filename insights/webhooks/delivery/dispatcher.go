@@ -8,8 +8,10 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"sync"
@@ -173,4 +175,59 @@ func notify(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
+}
+
+// Tasks returns the background work of a dispatcher. After the tasks have ended, End ends the deliveries.
+//
+// All tasks are prompt: events are to be delivered soon, a lease must be renewed in time, and outcomes wait for servers
+// that are reachable again. An unresponsive server delays only the tasks that need it.
+//
+// Renewals may end first, because no attempt is started that the lease of its account does not cover (see
+// turns.nextOf), and an outcome is written only if no other process has made the attempt.
+func (d *Dispatcher) Tasks() []task.Task {
+	return []task.Task{
+		d.task("poll_webhooks", pollEvery, nil, func(ctx context.Context) error { return d.round(ctx, true) }),
+		d.task("read_webhook_deliveries", time.Second, d.nextRound, func(ctx context.Context) error { return d.round(ctx, false) }),
+		d.writeTask(),
+		d.task("renew_webhook_leases", d.renewEvery, nil, d.renew),
+	}
+}
+
+// writeTask returns the task that writes outcomes: at once, or at an interval where they could not be written before.
+func (d *Dispatcher) writeTask() task.Task {
+	return d.task("write_webhook_outcomes", time.Second, d.commit, d.writeOutcomes)
+}
+
+// task returns a task whose run is repeated at once if it has found that a server of the cluster is unreachable.
+func (d *Dispatcher) task(name string, every time.Duration, wake <-chan struct{}, run func(context.Context) error) task.Task {
+	retry := func(ctx context.Context) error {
+		return d.cfg.Outage.Retry(ctx, func() error { return run(ctx) })
+	}
+	return task.Task{Name: name, Every: every, Prompt: true, Wake: wake, Timeout: d.leaseTime, Run: retry}
+}
+
+// Stats counts what a Dispatcher has done since it was made.
+type Stats struct {
+	Attempts    map[string]uint64 // by outcome: "delivered" or an Error constant of package webhooks; none is left out
+	AttemptTime time.Duration     // of all attempts
+	InFlight    int               // requests at present
+}
+
+func newStats() Stats {
+	return Stats{Attempts: map[string]uint64{"delivered": 0, webhooks.ErrorStatus: 0, webhooks.ErrorTimeout: 0, webhooks.ErrorConnection: 0,
+		webhooks.ErrorTLS: 0, webhooks.ErrorRedirect: 0, webhooks.ErrorBlocked: 0}}
+}
+
+func (s *Stats) count(r result, took time.Duration) {
+	s.AttemptTime += took
+	s.Attempts[cmp.Or(r.err, "delivered")]++
+}
+
+// Stats returns the current counts.
+func (d *Dispatcher) Stats() Stats {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.stats
+	s.Attempts, s.InFlight = maps.Clone(s.Attempts), d.turns.inFlight
+	return s
 }
