@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -101,3 +102,54 @@ func beginWithoutTimeouts(ctx context.Context, pool *pgxpool.Pool, options pgx.T
 const withoutTimeouts = `
 SELECT set_config(name, value, true) FROM (VALUES
   ('statement_timeout', '0'), ('lock_timeout', '0'), ('idle_in_transaction_session_timeout', '0')) AS s (name, value)`
+
+// Collect runs a query and collects its rows, each read by row.
+func Collect[T any](ctx context.Context, db Querier, row pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, row)
+}
+
+// CollectOne is Collect for a query that returns one row. It returns [pgx.ErrNoRows] if there is none.
+func CollectOne[T any](ctx context.Context, db Querier, row pgx.RowToFunc[T], sql string, args ...any) (one T, err error) {
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return one, err
+	}
+	return pgx.CollectExactlyOneRow(rows, row)
+}
+
+// ReadOne is CollectOne for a T with one field for each column, in order. absent, unless it is nil, replaces the error of
+// a missing row.
+func ReadOne[T any](ctx context.Context, db Querier, absent error, sql string, args ...any) (*T, error) {
+	one, err := CollectOne(ctx, db, pgx.RowToAddrOfStructByPos[T], sql, args...)
+	if errors.Is(err, pgx.ErrNoRows) && absent != nil {
+		return nil, absent
+	}
+	return one, err
+}
+
+// Snapshot calls f with a transaction that only reads, in a hot session or a plain one. All statements of f see the
+// same snapshot, and are planned for what they read now: they may sort, hash and use bitmaps, but scan no table, which
+// would cost more with the rows of other accounts. db is a pool, a connection, or the transaction of an outer call,
+// which f then joins.
+func Snapshot(ctx context.Context, db Querier, f func(pgx.Tx) error) error {
+	if tx, ok := db.(pgx.Tx); ok {
+		return f(tx)
+	}
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, db.(Beginner), options, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, snapshotSettings); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
+// snapshotSettings changes the settings until the end of the transaction.
+const snapshotSettings = `
+SELECT set_config(name, value, true) FROM (VALUES
+  ('plan_cache_mode', 'force_custom_plan'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'on'), ('enable_sort', 'on'),
+  ('enable_incremental_sort', 'on')) AS s (name, value)`

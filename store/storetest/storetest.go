@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"aiv/store"
 	"aiv/store/private"
@@ -199,4 +200,35 @@ func nameOf(databaseURL string) string {
 		panic(err) // see named
 	}
 	return strings.TrimPrefix(u.Path, "/")
+}
+
+// Patience is how long tests wait for what must happen. It is much longer than that takes on a slow and busy machine.
+const Patience = 2 * time.Minute
+
+// Eventually polls until a condition holds. The test fails if it does not within Patience.
+func Eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(Patience); !holds(); {
+		select {
+		case <-deadline:
+			t.Fatalf("not so after %v: %s", Patience, what)
+		case <-tick.C:
+		}
+	}
+}
+
+// Main parses the flag, so that every test process that may run fault tests has it.
+var faults = flag.String("faults", "short", "run the tests named Fault for `LONG`: short (seconds) or long (minutes)")
+
+// Long reports whether the fault tests are to run for minutes.
+func Long() bool { return *faults == "long" }
+
+func parseFlags() {
+	flag.Parse()
+	if *faults != "short" && *faults != "long" {
+		fmt.Fprintf(os.Stderr, "-faults must be short or long, not %q\n", *faults)
+		os.Exit(2)
+	}
 }
