@@ -7,6 +7,8 @@
 package wire
 
 import (
+	"bytes"
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -82,3 +84,15 @@ func TimeOrNull(b []byte, name string, t *time.Time) []byte {
 }
 
 func null(b []byte, name string) []byte { return append(Member(b, name), "null"...) }
+
+// Encode returns v as encoding/json encodes it, but with < and & as they are. It panics if v cannot be encoded; wire
+// types can.
+func Encode(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err)
+	}
+	return b.Bytes()[:b.Len()-1] // without the line feed
+}
