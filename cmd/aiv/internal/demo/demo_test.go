@@ -172,3 +172,7 @@ func TestWeeksOfTheCalendar(t *testing.T) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+var must, equal = storetest.Must, storetest.Equal
