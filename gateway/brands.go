@@ -86,11 +86,7 @@ func (g *Gateway) changeBrand(x *exchange, r *http.Request) error {
 		return err
 	}
 	return body.refused(g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
-		b, err := brands.Update(ctx, g.cfg.Reads, x.credential().AccountID, id, body.Change)
-		if err != nil {
-			return nil, err
-		}
-		return newBrandDocument(b), nil
+		return asDocument(newBrandDocument)(brands.Update(ctx, g.cfg.Reads, x.credential().AccountID, id, body.Change))
 	}))
 }
 

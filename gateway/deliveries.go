@@ -60,11 +60,7 @@ func (g *Gateway) resendEvent(x *exchange, r *http.Request) error {
 		return err
 	}
 	return g.respondInReads(x, r, http.StatusAccepted, func(ctx context.Context) (any, error) {
-		d, err := g.cfg.Webhooks.Resend(ctx, x.credential().AccountID, endpoint, event, x.mayRead)
-		if err != nil {
-			return nil, err
-		}
-		return newDeliveryDocument(d), nil
+		return asDocument(newDeliveryDocument)(g.cfg.Webhooks.Resend(ctx, x.credential().AccountID, endpoint, event, x.mayRead))
 	})
 }
 

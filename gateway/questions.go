@@ -85,11 +85,7 @@ func (g *Gateway) changeQuestion(x *exchange, r *http.Request) error {
 		return err
 	}
 	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
-		q, err := g.cfg.Questions.Change(ctx, x.credential().AccountID, id, change)
-		if err != nil {
-			return nil, err
-		}
-		return newQuestionDocument(q), nil
+		return asDocument(newQuestionDocument)(g.cfg.Questions.Change(ctx, x.credential().AccountID, id, change))
 	})
 }
 

@@ -75,6 +75,16 @@ func (g *Gateway) respondInReads(x *exchange, r *http.Request, status int, f fun
 	return nil
 }
 
+// asDocument returns a function of the results of a call: it returns the document of what was returned, or the error.
+func asDocument[T, D any](document func(*T) D) func(*T, error) (any, error) {
+	return func(t *T, err error) (any, error) {
+		if err != nil {
+			return nil, err
+		}
+		return document(t), nil
+	}
+}
+
 // deleteInReads deletes the object in the path. It accepts a request without a body at the plain address, because
 // clients of a DELETE rarely send one, and the body {}.
 func (g *Gateway) deleteInReads(x *exchange, r *http.Request, idOf func(*http.Request) (store.ID, error),

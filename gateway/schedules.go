@@ -184,11 +184,7 @@ func (g *Gateway) changeSchedule(x *exchange, r *http.Request) error {
 		if err := g.checkRun(ctx, x, body); err != nil {
 			return nil, err
 		}
-		s, err := g.cfg.Schedules.Update(ctx, account, id, x.credential().ID, body.Change)
-		if err != nil {
-			return nil, err
-		}
-		return newListedDocument(s), nil
+		return asDocument(newListedDocument)(g.cfg.Schedules.Update(ctx, account, id, x.credential().ID, body.Change))
 	}))
 }
 

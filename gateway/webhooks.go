@@ -74,11 +74,7 @@ func (g *Gateway) readWebhook(x *exchange, r *http.Request) error {
 		return err
 	}
 	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
-		e, err := g.cfg.Webhooks.Get(ctx, x.credential().AccountID, id)
-		if err != nil {
-			return nil, err
-		}
-		return newWebhookDocument(e), nil
+		return asDocument(newWebhookDocument)(g.cfg.Webhooks.Get(ctx, x.credential().AccountID, id))
 	})
 }
 
@@ -97,11 +93,7 @@ func (g *Gateway) changeWebhook(x *exchange, r *http.Request) error {
 		return err
 	}
 	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
-		e, err := g.cfg.Webhooks.Update(ctx, x.credential().AccountID, id, *c, x.maySubscribe)
-		if err != nil {
-			return nil, err
-		}
-		return newWebhookDocument(e), nil
+		return asDocument(newWebhookDocument)(g.cfg.Webhooks.Update(ctx, x.credential().AccountID, id, *c, x.maySubscribe))
 	})
 }
 
@@ -129,11 +121,7 @@ func (g *Gateway) testWebhook(x *exchange, r *http.Request) error {
 		return err
 	}
 	return g.respondInReads(x, r, http.StatusAccepted, func(ctx context.Context) (any, error) {
-		e, err := g.cfg.Webhooks.Test(ctx, x.credential().AccountID, id)
-		if err != nil {
-			return nil, err
-		}
-		return newEventDocument(e), nil
+		return asDocument(newEventDocument)(g.cfg.Webhooks.Test(ctx, x.credential().AccountID, id))
 	})
 }
 
