@@ -52,6 +52,16 @@ func postCurl(key, envelope string) string {
 		ifKey(key, "  -H \"Idempotency-Key: %s\" \\\n") + "  -d '" + indented(envelope, "  ") + "'"
 }
 
+const goHead = `package main
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+`
+
 const goTail = `	req.Header.Set("Authorization", "Bearer "+os.Getenv("KEY"))
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -66,15 +76,7 @@ const goTail = `	req.Header.Set("Authorization", "Bearer "+os.Getenv("KEY"))
 }`
 
 func getGo(address string) string {
-	return `package main
-
-import (
-	"fmt"
-	"io"
-	"log"
-	"net/http"
-	"os"
-)
+	return goHead + `)
 
 func main() {
 	req, err := http.NewRequest("GET", os.Getenv("BASE")+"` + address + `", nil)
@@ -85,15 +87,7 @@ func main() {
 }
 
 func postGo(key, envelope string) string {
-	return `package main
-
-import (
-	"fmt"
-	"io"
-	"log"
-	"net/http"
-	"os"
-	"strings"
+	return goHead + `	"strings"
 )
 
 const envelope = ` + "`" + indented(envelope, "") + "`" + `
