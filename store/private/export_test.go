@@ -8,7 +8,11 @@ import (
 
 // Exported for the tests, which are an external package because storetest imports this one.
 
-var InstallCommand = installCommand
+var (
+	InstallCommand = installCommand
+	PrepareFolder  = prepareFolder
+	RemoveFolder   = removeFolder
+)
 
 const SupervisorEnv = supervisorEnv
 

@@ -125,12 +125,18 @@ func checkWay(dir string, runAs *osUser) error {
 // adopt marks an empty folder and checks a marked one. Everything is done through one open directory, so that the
 // folder which is checked is the one which is changed. The folder belongs to the caller: the account that the server
 // runs as may enter it but cannot create, replace or link the lock and log files that the caller writes.
-func adopt(dir string, ephemeral bool, runAs *osUser) error {
+func adopt(dir string, ephemeral bool, runAs *osUser) (err error) {
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	replaced := fmt.Errorf("%s was removed or replaced while it was opened: %w", dir, fs.ErrNotExist)
+	defer func() {
+		if err != nil && !isFileAt(f, dir) { // it was an ephemeral server's, and what is left in it means nothing
+			err = replaced
+		}
+	}()
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -147,7 +153,7 @@ func adopt(dir string, ephemeral bool, runAs *osUser) error {
 	}
 	defer root.Close()
 	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
-		return fmt.Errorf("%s was removed or replaced while it was opened: %w", dir, fs.ErrNotExist)
+		return replaced
 	}
 
 	own, other := markers(ephemeral)
@@ -232,10 +238,13 @@ func removeFolder(dir string) error {
 	if err := os.Rename(dir, gone); err != nil {
 		gone = dir
 	}
-	if err := os.RemoveAll(gone); err != nil {
-		return fmt.Errorf("remove the server's folder: %w", err)
+	var err error
+	for range 10 { // a process that opened the folder before may add a file meanwhile
+		if err = os.RemoveAll(gone); err == nil {
+			return nil
+		}
 	}
-	return nil
+	return fmt.Errorf("remove the server's folder: %w", err)
 }
 
 func exists(path string) bool {

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"aiv/store/private"
@@ -179,6 +181,31 @@ func TestCanceledStartLeavesNothing(t *testing.T) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 	storetest.Eventually(t, "the folder is gone", func() bool { return isGone(config.Dir) })
+}
+
+// TestFolderIsRemovedWhileItIsOpened: a process that starts while the folder of an ephemeral server is removed does not
+// take what is left in it for another program's.
+func TestFolderIsRemovedWhileItIsOpened(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(folder(t), "data")
+	var over atomic.Bool
+	var starting sync.WaitGroup
+	for range 2 {
+		starting.Go(func() {
+			for !over.Load() {
+				if _, err := private.PrepareFolder(dir, true); err != nil && !errors.Is(err, os.ErrNotExist) {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 500 {
+		for private.RemoveFolder(dir) != nil && !t.Failed() { // until it is there
+		}
+	}
+	over.Store(true)
+	starting.Wait()
 }
 
 func TestDefaultDataDir(t *testing.T) {
