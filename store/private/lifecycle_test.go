@@ -74,7 +74,7 @@ func TestStaleLocks(t *testing.T) {
 	start(t, config).Close()
 	_, owner, err := private.Command("postgres")
 	must(t, err)
-	other := exec.Command("sleep", "60")
+	other := exec.Command("sleep", "600")
 	other.SysProcAttr = &syscall.SysProcAttr{Credential: owner}
 	must(t, other.Start())
 	defer other.Wait()
