@@ -114,7 +114,7 @@ func TestInputIsInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer time.AfterFunc(5*time.Second, func() { writer.Close() }).Stop()
+	defer time.AfterFunc(time.Minute, func() { writer.Close() }).Stop()
 	defer writer.Close()
 	ctx, cancel = context.WithCancel(t.Context())
 	file, err := c.Input(ctx, name)
