@@ -1,6 +1,8 @@
 package service
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"testing"
@@ -24,7 +26,8 @@ func TestIPv4AddressIsNotIPv6(t *testing.T) {
 // TestListenOnFreePorts: only the listener whose default address is in use gets another port, and an address that was
 // given is never replaced.
 func TestListenOnFreePorts(t *testing.T) {
-	taken, free := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
+	// Nobody else takes the free port meanwhile, because other programs use 127.0.0.1.
+	taken, free := listen(t, "127.0.0.1:0"), listen(t, fmt.Sprintf("127.%d.%d.%d:0", 1+rand.N(254), 1+rand.N(254), 1+rand.N(254)))
 	addr := free.Addr().String()
 	free.Close()
 	o := Options{addr: addr, adminAddr: taken.Addr().String()}
