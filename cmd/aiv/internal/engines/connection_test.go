@@ -118,11 +118,10 @@ func TestRefusedHTTP2RequestIsTriedTwice(t *testing.T) {
 // TestFailedConnectionIsTriedTwice: a refused connection, an unknown CA and a name that does not exist are tried twice.
 func TestFailedConnectionIsTriedTwice(t *testing.T) {
 	t.Parallel()
-	refusing, secure := httptest.NewServer(nil), httptest.NewTLSServer(nil)
-	refusing.Close()
+	secure := httptest.NewTLSServer(nil)
 	defer secure.Close()
 	unknown := "http://" + strings.Repeat("a", 64) + ".invalid" // too long a label to ask a name server
-	for _, url := range []string{refusing.URL, secure.URL, unknown} {
+	for _, url := range []string{"http://127.0.0.1:1", secure.URL, unknown} {
 		got, attrs := outcome(t, newTest(t, "chat", url), testJob("m", false))
 		if !strings.Contains(got, unreachable+`,"message":"The API could not be reached."`) ||
 			attrs["requests"] != 2 || attrs["status"] != nil || attrs["detail"] == nil {
