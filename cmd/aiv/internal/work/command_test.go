@@ -132,7 +132,11 @@ func TestProcessGroupEnds(t *testing.T) {
 				t.Parallel()
 				file := filepath.Join(t.TempDir(), "child")
 				w, tasks, _ := newWorker(1, nil)
-				w.cfg.Executor = Command{shell(script, file).Args, 100 * time.Millisecond}
+				killAfter := 100 * time.Millisecond
+				if strings.HasPrefix(name, "before") {
+					killAfter = 2 * time.Second // by then the job must be lost or canceled, or it would have an outcome
+				}
+				w.cfg.Executor = Command{shell(script, file).Args, killAfter}
 				go func() {
 					awaitFile(t.Context(), file)
 					if lost {
