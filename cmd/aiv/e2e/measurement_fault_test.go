@@ -139,6 +139,9 @@ func (m *measurement) mayBeRecounted(ctx context.Context, run string) error {
 	err = m.pool.QueryRow(ctx, `
 SELECT b.changed_at >= r.started_at FROM measurement_runs r JOIN brand_revisions b ON b.account_id = r.account_id
 WHERE r.id = $1`, id).Scan(&changed)
+	if err != nil && store.IsUnavailable(err) {
+		return nil // PostgreSQL was killed meanwhile
+	}
 	if err == nil && !changed {
 		err = errors.New("and no brand has changed")
 	}
