@@ -67,20 +67,16 @@ func (s *site) inOneBatch(t *testing.T, settings string, requests []*runs.Create
 	t.Helper()
 	r, first := s.heldUp(t, settings, false)
 	var outcomes []*outcome
-	var coming sync.WaitGroup
 	for i, q := range requests {
-		coming.Add(1)
-		encode := q.Response
-		q.Response = func(run *runs.Run) []byte { // called last before a request waits
-			defer coming.Done()
-			return encode(run)
-		}
 		outcomes = append(outcomes, goCreate(t.Context(), r, q))
 		if i == 0 {
 			<-first.held
 		}
 	}
-	coming.Wait()
+	storetest.Eventually(t, "the others wait", func() bool {
+		n := r.Stats()
+		return n.Small.Waiting+n.Metered.Waiting == len(requests)-1
+	})
 	close(first.released)
 	return r, outcomes
 }
