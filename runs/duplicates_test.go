@@ -30,7 +30,10 @@ func TestLaterDuplicateWaitsForTheRest(t *testing.T) {
 	var sent storetest.Statements
 	r := newRuns(runs.Config{Pool: storetest.WithTracer(t, s.open(t, "&lock_timeout=1s"), &sent)})
 	first := goCreate(t.Context(), r, s.request("key", 1, 1, 1))
-	s.waiting(t, "transactionid")
+	storetest.Eventually(t, "the first one is being retried", func() bool {
+		small := r.Stats().Small
+		return small.Retried == 1 && small.Waiting == 0
+	})
 	fails(t, r, s.request("key", 1, 1, 1), runs.ErrKeyInUse, "the later one")
 	if _, err := first.wait(); !errors.Is(err, runs.ErrKeyInUse) {
 		t.Errorf("the first one: got %v", err)
