@@ -18,7 +18,7 @@ import (
 func TestMonthsAreLockedInOrder(t *testing.T) {
 	notOnCitus(t, "a cluster locks rows in any order, and ends deadlocks")
 	s := newSite(t)
-	r := s.process(t, "&lock_timeout=30s")
+	r := s.process(t, "")
 	const n = 10
 	var customers []*auth.Credential // in descending order: the account of the last is locked first
 	for range n {
@@ -78,7 +78,7 @@ func TestMonthsAreLockedInOrder(t *testing.T) {
 // them again.
 func TestLargeRunWaitsForMonth(t *testing.T) {
 	s := newSite(t)
-	r := s.process(t, "&lock_timeout=30s")
+	r := s.process(t, "")
 	create(t, r, s.request("first", 1, 1, 1))
 	month := begin(t, s.pool, `UPDATE account_months SET runs = runs`)
 	large := func() error { return ignore(r.Create(t.Context(), s.request("large", 1, 1, 5001))) }
@@ -91,7 +91,7 @@ func TestLargeRunWaitsForMonth(t *testing.T) {
 func TestKeysAreClaimedInOrder(t *testing.T) {
 	notOnCitus(t, "a cluster claims the keys of several servers in any order")
 	s := newSite(t)
-	r := s.process(t, "&lock_timeout=30s")
+	r := s.process(t, "")
 	var requests []*runs.CreateRequest
 	for i := range 20 {
 		requests = append(requests, s.request(fmt.Sprintf("%02d", 19-i), 1, 1, 1))
