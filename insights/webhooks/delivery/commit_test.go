@@ -71,7 +71,7 @@ func TestOutcomesAreReported(t *testing.T) {
 			text += " now"
 		}
 		if d.NextAttemptAt != nil {
-			text += ", again in " + time.Until(*d.NextAttemptAt).Round(time.Minute).String()
+			text += ", again in " + time.Until(*d.NextAttemptAt).Round(2*time.Minute).String()
 		}
 		got[id] = fmt.Sprintf("%s; %d attempts, %d, %s", text, d.Attempts, valueOf(d.LastStatus), valueOf(d.LastError))
 	}
