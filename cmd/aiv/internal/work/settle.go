@@ -20,8 +20,9 @@ type settlement struct {
 	body    json.RawMessage
 }
 
-// maxBytes leaves room below the 8 MiB that a request may have.
-const maxBytes = 7 << 20
+// maxBytes bounds what several results of a request take. The dispatcher waits 20 s for a body: a larger request would
+// fail again and again on a slow connection. Many proxies accept no more than 1 MiB by default.
+const maxBytes = 1_000_000
 
 // settleAll settles the results, those that have collected in one request, until there are no more.
 func (w *worker) settleAll(ctx context.Context) {

@@ -81,7 +81,8 @@ func TestRefusedFailure(t *testing.T) {
 	}
 }
 
-// TestSettlementsShareRequests: results that have collected are settled together, up to 500 jobs and 7 MiB.
+// TestSettlementsShareRequests: results that have collected are settled together, up to 500 jobs and 1 MB, so that a slow
+// connection can take them in the time that the dispatcher allows. A larger one is sent alone.
 func TestSettlementsShareRequests(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -91,7 +92,8 @@ func TestSettlementsShareRequests(t *testing.T) {
 	}{
 		{3, 10, []int{3}},
 		{501, 10, []int{500, 1}},
-		{3, 3 << 20, []int{2, 1}},
+		{3, 400_000, []int{2, 1}},
+		{2, 3 << 20, []int{1, 1}},
 	} {
 		var got []int
 		w, tasks, _ := newWorker(test.jobs, func(_ context.Context, _, body string) (int, string, error) {

@@ -34,7 +34,7 @@ const (
 	claimWait = 20 * time.Second // for jobs
 
 	callTime   = 10 * time.Second // of a request, besides claimWait
-	settleCall = time.Minute      // of a request with up to 7 MiB
+	settleCall = time.Minute      // of a request with answers
 )
 
 // Run works until ctx is done and the jobs in progress have ended. It returns an error if the token is not valid, the
