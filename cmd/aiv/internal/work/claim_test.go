@@ -1,7 +1,10 @@
 package work
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -24,6 +27,28 @@ func TestRedirectGetsNoToken(t *testing.T) {
 	var jobs []json.RawMessage
 	if err := newClient(server.URL, "x").call(t.Context(), time.Minute, "/claim", nil, &jobs); err == nil || !strings.Contains(err.Error(), "status 307") {
 		t.Errorf("got %v, want an error with the status", err)
+	}
+}
+
+// TestHTTP1: a proxy that offers HTTP/2 gets requests over HTTP/1.1.
+func TestHTTP1(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"jobs":[%q]}`, r.Proto)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	c := newClient(server.URL, "x")
+	transport := c.http.Transport.(*http.Transport)
+	transport.TLSClientConfig = cmp.Or(transport.TLSClientConfig, new(tls.Config))
+	transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+	transport.TLSClientConfig.RootCAs.AddCert(server.Certificate())
+	var protocols []string
+	err := c.call(t.Context(), time.Minute, "/claim", nil, &protocols)
+	equal(t, "protocols", protocols, []string{"HTTP/1.1"})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

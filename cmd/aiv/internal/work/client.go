@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -18,8 +19,19 @@ type client struct {
 	http        http.Client
 }
 
+// newClient returns a client that uses HTTP/1.1 only: a request that times out closes its connection. Over HTTP/2, which
+// a proxy may offer, later requests would use a connection that the network has dropped without a sign, for minutes.
 func newClient(url, token string) *client {
+	var http1 http.Protocols
+	http1.SetHTTP1(true)
 	return &client{base: strings.TrimRight(url, "/") + "/worker/v1", token: token, http: http.Client{
+		Transport: &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         (&net.Dialer{Timeout: callTime}).DialContext, // dialing outlives the request
+			TLSHandshakeTimeout: callTime,
+			IdleConnTimeout:     90 * time.Second,
+			Protocols:           &http1,
+		},
 		// A redirect to another port or a subdomain would get the token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
