@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,10 +142,11 @@ func TestSettlementsHaveTheirMembers(t *testing.T) {
 	}
 	for _, c := range []Completed{
 		{Raw: json.RawMessage(`{`)},
+		{Raw: json.RawMessage(`"` + strings.Repeat("<", 1<<20) + `"`)}, // six times as long when it is encoded
 		{Answer: Answer{AnsweredAt: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}},
 	} {
 		if s := newSettlement(&task{}, c); s.outcome != "failed" || s.failure.Code != "invalid_answer" {
-			t.Errorf("an answer that cannot be encoded is %s with %+v", s.outcome, s.failure)
+			t.Errorf("an answer that cannot be sent is %s with %+v", s.outcome, s.failure)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package work
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -162,6 +163,9 @@ func settle(id *attempt, o Outcome) (s settlement) {
 	var err error
 	if s.body, err = json.Marshal(body); err != nil { // a Raw that is not JSON, or a year that RFC 3339 does not have
 		return settle(id, invalidAnswer("the answer cannot be encoded: "+err.Error()))
+	}
+	if len(s.body) > maxOutput { // the encoding of <, > and & takes six bytes
+		return settle(id, invalidAnswer(fmt.Sprintf("the answer takes more than %d bytes", maxOutput)))
 	}
 	return s
 }
