@@ -68,7 +68,14 @@ func (c *client) call(ctx context.Context, timeout time.Duration, route string, 
 		json.Unmarshal(read, &e.problem) // the body may be a proxy's
 		return e
 	}
-	if err := json.Unmarshal(read, &struct{ Jobs any }{out}); err != nil {
+	var answered struct{ Jobs *json.RawMessage }
+	if err = json.Unmarshal(read, &answered); err == nil {
+		if answered.Jobs == nil { // from another server: an empty claim would be repeated at once
+			return fmt.Errorf("the response of %s has no jobs; check -url and proxies", route)
+		}
+		err = json.Unmarshal(*answered.Jobs, out)
+	}
+	if err != nil {
 		return fmt.Errorf("the response of %s is invalid: %w", route, err)
 	}
 	return nil
