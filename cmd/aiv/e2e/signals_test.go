@@ -33,6 +33,24 @@ func TestHangupDoesNotEnd(t *testing.T) {
 	stops(t, p)
 }
 
+// TestWorkOutlivesTheReaderOfItsLog: after SIGTERM, aiv work ends with status 0 although nothing reads its log.
+func TestWorkOutlivesTheReaderOfItsLog(t *testing.T) {
+	t.Parallel()
+	url, _ := database(t)
+	token := filepath.Join(t.TempDir(), "token")
+	must(t, os.WriteFile(token, []byte(newWorker(t, url).Token), 0o600))
+	log, stderr, err := os.Pipe()
+	must(t, err)
+	cmd := exec.Command(binary, "work", "-url", "http://127.0.0.1:1", "-token-file", token, "--", "true")
+	cmd.Stderr = stderr
+	p := launch(t, cmd)
+	stderr.Close()
+	_, err = bufio.NewReader(log).ReadString('\n') // it has started
+	must(t, err)
+	log.Close()
+	stops(t, p)
+}
+
 // TestClosedTerminal: SIGHUP ends the commands that run in a terminal, with status 0.
 func TestClosedTerminal(t *testing.T) {
 	t.Parallel()
