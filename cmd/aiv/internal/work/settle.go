@@ -135,14 +135,13 @@ func (w *worker) renewOnce(ctx context.Context) error {
 	w.mu.Lock()
 	jobs := attempts(slices.Collect(maps.Values(w.held)))
 	w.mu.Unlock()
-	for len(jobs) > 0 {
-		n := min(len(jobs), maxJobs)
+	for part := range slices.Chunk(jobs, maxJobs) {
 		var states []struct {
 			ID, State string
 			Attempt   int64
 		}
 		sent := time.Now()
-		body := map[string]any{"lease_seconds": int(w.cfg.Lease / time.Second), "jobs": jobs[:n]}
+		body := map[string]any{"lease_seconds": int(w.cfg.Lease / time.Second), "jobs": part}
 		err := w.client.call(ctx, min(w.cfg.Lease/3, callTime), "/heartbeat", body, &states)
 		if err != nil {
 			return err
@@ -150,7 +149,6 @@ func (w *worker) renewOnce(ctx context.Context) error {
 		for _, s := range states {
 			w.renewed(s.ID, s.Attempt, s.State, sent.Add(w.cfg.Lease))
 		}
-		jobs = jobs[n:]
 	}
 	return nil
 }
