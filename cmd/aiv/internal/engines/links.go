@@ -71,12 +71,11 @@ func (x *Executor) resolve(ctx context.Context, citations []citation) map[string
 	var requests sync.WaitGroup
 	slots := make(chan struct{}, linksAtATime)
 	for _, c := range citations {
-		if _, ok := targets[c.url]; ok || !x.isLink(c.url) {
-			continue
+		if x.isLink(c.url) {
+			targets[c.url] = ""
 		}
-		targets[c.url] = ""
 	}
-	for link := range maps.Keys(maps.Clone(targets)) {
+	for link := range maps.Clone(targets) {
 		requests.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
