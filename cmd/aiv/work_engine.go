@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -153,10 +154,7 @@ func (f *engineFlags) tryOrExplain(ctx context.Context) error {
 // job returns the job of -job, or a sample.
 func (f *engineFlags) job(ctx context.Context) (job work.Job, err error) {
 	if f.jobFile == "" {
-		if f.model == "" {
-			return engines.SampleJob("MODEL"), nil
-		}
-		return engines.SampleJob(f.model), nil
+		return engines.SampleJob(cmp.Or(f.model, "MODEL")), nil
 	}
 	file, err := f.Input(ctx, f.jobFile)
 	if err != nil {
