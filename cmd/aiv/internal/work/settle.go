@@ -112,29 +112,38 @@ func (w *worker) settled(s settlement, state string) {
 	w.cfg.Log.Info("job", append(line, s.attrs...)...)
 }
 
-// renew renews the leases of all held jobs, well before they end, until ctx is done.
+// renew renews the leases of all held jobs, well before they end, until ctx is done. Those whose renewal failed are
+// tried again between the others.
 func (w *worker) renew(ctx context.Context) {
 	every := w.cfg.Lease / 3
 	next := time.NewTimer(every)
 	defer next.Stop()
+	var round time.Time // when the renewal of all jobs began
+	var failed []attempt
 	for {
 		select {
 		case <-next.C:
 		case <-ctx.Done():
 			return
 		}
-		next.Reset(every)
-		if err := w.renewOnce(ctx); err != nil && ctx.Err() == nil && !w.refused(err) {
-			w.cfg.Log.Warn("cannot renew leases; retrying", "error", err)
+		if len(failed) == 0 || time.Since(round) >= every {
+			w.mu.Lock()
+			failed = attempts(slices.Collect(maps.Values(w.held)))
+			w.mu.Unlock()
+			round = time.Now()
+		}
+		var err error
+		failed, err = w.renewOnce(ctx, failed)
+		next.Reset(time.Until(round.Add(every)))
+		if err != nil && ctx.Err() == nil && !w.refused(err) {
+			w.cfg.Log.Warn("cannot renew leases; retrying", "jobs", len(failed), "error", err)
 			next.Reset(min(every, time.Second))
 		}
 	}
 }
 
-func (w *worker) renewOnce(ctx context.Context) error {
-	w.mu.Lock()
-	jobs := attempts(slices.Collect(maps.Values(w.held)))
-	w.mu.Unlock()
+// renewOnce renews the leases of jobs, and returns the jobs whose request failed, with the last error.
+func (w *worker) renewOnce(ctx context.Context, jobs []attempt) (failed []attempt, err error) {
 	for part := range slices.Chunk(jobs, maxJobs) {
 		var states []struct {
 			ID, State string
@@ -142,15 +151,15 @@ func (w *worker) renewOnce(ctx context.Context) error {
 		}
 		sent := time.Now()
 		body := map[string]any{"lease_seconds": int(w.cfg.Lease / time.Second), "jobs": part}
-		err := w.client.call(ctx, min(w.cfg.Lease/3, callTime), "/heartbeat", body, &states)
-		if err != nil {
-			return err
+		if e := w.client.call(ctx, min(w.cfg.Lease/3, callTime), "/heartbeat", body, &states); e != nil {
+			failed, err = append(failed, part...), e
+			continue
 		}
 		for _, s := range states {
 			w.renewed(s.ID, s.Attempt, s.State, sent.Add(w.cfg.Lease))
 		}
 	}
-	return nil
+	return failed, err
 }
 
 // renewed records the state of a lease, and its end if it is held.
