@@ -91,7 +91,7 @@ func TestWrongUsage(t *testing.T) {
 		{"work -engine openai -try", "-try requires -model or -job", "aiv work -h"},
 		{"work -engine openai -try -model m -job file", "-model is of the sample job, which -job replaces", "aiv work -h"},
 		{"work -engine openai -model m", "-job, -model and -json require -explain or -try", "aiv work -h"},
-		{"demo -leave nobody", "invalid value \"nobody\" for flag -leave: must be one of openai, anthropic, google, perplexity, mistral, cohere, xai", "aiv demo -h"},
+		{"demo -leave mistral", "invalid value \"mistral\" for flag -leave: must be one of openai, anthropic, google, perplexity, xai", "aiv demo -h"},
 		{"work -url http://127.0.0.1:1 -token-file nosuch -parallel 0 -- true", "-parallel must be from 1 to 10000", "aiv work -h"},
 		{"migrate -status -grant r", "-status changes nothing, and -distribute, -grant and -grant-dispatch do; give one of them", "aiv migrate -h"},
 		{"migrate -grant r -grant-dispatch r", "-grant and -grant-dispatch each revoke what the other grants; give two roles", "aiv migrate -h"},

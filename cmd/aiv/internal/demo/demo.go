@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -41,17 +40,6 @@ type Secrets struct {
 	Brand string
 	Key   string // of the sample account
 	Token string // of a worker for handProvider and the providers that the sample worker leaves
-}
-
-// Providers returns the codes of the providers in the sample catalog.
-func Providers() (codes []string) {
-	for line := range bytes.Lines(sampleCatalog) {
-		var record struct{ Kind, Code string }
-		if json.Unmarshal(line, &record) == nil && record.Kind == "provider" {
-			codes = append(codes, record.Code)
-		}
-	}
-	return codes
 }
 
 // Fill writes the sample data that are not in the database yet, revokes the secrets of earlier calls, and issues new

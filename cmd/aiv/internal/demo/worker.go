@@ -13,6 +13,9 @@ import (
 // worker that the reader starts.
 var workedProviders = []string{"openai", "anthropic", "google", "perplexity", "xai"}
 
+// Providers returns the codes of the providers whose jobs the sample worker answers.
+func Providers() []string { return slices.Clone(workedProviders) }
+
 // thinking is how long the sample worker takes for its jobs, so that a run is seen to move.
 const thinking = 500 * time.Millisecond
 
