@@ -42,6 +42,12 @@ var sampleModels = []string{
 	"openai/gpt-5-search", "anthropic/claude-sonnet-5-5", "google/gemini-2.5-pro", "perplexity/sonar-pro", "xai/grok-4.7",
 }
 
+// engineModels are models that the engines of aiv work can ask, by provider.
+var engineModels = map[string]string{
+	"openai": "openai/gpt-6-sol", "anthropic": "anthropic/claude-sonnet-5-5", "google": "google/gemini-3.8-flash",
+	"perplexity": "perplexity/sonar", "xai": "xai/grok-4.7",
+}
+
 // sampleModel returns the model of sampleModels if the sample worker leaves some providers, and whether it answers. If
 // it leaves all providers, an engine answers the jobs of the model.
 func sampleModel(leave []string) (model string, answered bool) {
@@ -50,7 +56,7 @@ func sampleModel(leave []string) (model string, answered bool) {
 			return model, true
 		}
 	}
-	return "openai/gpt-6-sol", false
+	return engineModels["openai"], false
 }
 
 // WriteText writes how to use the running demonstration: addresses, the key, and commands to paste.
@@ -62,7 +68,9 @@ func WriteText(w io.Writer, s Service) error {
 	return nil
 }
 
-var text = template.Must(template.New("demo").Funcs(template.FuncMap{"engine": engineOf}).Parse(`
+var text = template.Must(template.New("demo").Funcs(template.FuncMap{
+	"engine": engineOf, "model": func(provider string) string { return engineModels[provider] },
+}).Parse(`
 aiv serves sample data. Stop it with Ctrl-C; the data is kept for the next start.
 
   report     {{.Base}}/report   (enter the key: how visible the brands of the sample account are)
@@ -134,6 +142,10 @@ It answers the waiting jobs of mistral. Create another run in the second termina
 
 echo {{$.Token}} >worker.token
 {{range .}}{{$.Program}} work -engine {{engine .}} -provider {{.}} -url {{$.Workers}} -token-file worker.token
+{{end}}
+Create runs for them in the second terminal:
+
+{{range .}}ask {{.}}-$NEW {{model .}}
 {{end}}{{else}}Two lines ask real models in place of the sample worker, with the key in OPENAI_API_KEY. That costs money. The first replaces this
 program, and prints another token for worker.token.
 

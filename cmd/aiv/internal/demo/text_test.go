@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,7 @@ func TestTextOfEngines(t *testing.T) {
 		{workedProviders, "the run waits for the workers that you start below"},
 		{[]string{"openai"}, " work -url http://127.0.0.1:8081 -token-file worker.token -provider mistral -parallel 4 -- sh answer.sh\n"},
 		{nil, "\n/bin/aiv demo -leave openai\n/bin/aiv work -engine openai -provider openai -url http://127.0.0.1:8081 -token-file worker.token\n\n"},
+		{[]string{"google", "xai"}, "\nask google-$NEW google/gemini-3.8-flash\nask xai-$NEW xai/grok-4.7\n\n"},
 		{[]string{"google", "xai"}, "\necho TOKEN >worker.token\n/bin/aiv work -engine gemini -provider google -url http://127.0.0.1:8081 -token-file worker.token\n" +
 			"/bin/aiv work -engine xai -provider xai -url http://127.0.0.1:8081 -token-file worker.token\n\n"},
 	} {
@@ -39,7 +41,7 @@ func TestTextOfEngines(t *testing.T) {
 			t.Errorf("%s is not in the sample catalog", p)
 		}
 	}
-	for _, m := range append(slices.Clone(sampleModels), "openai/gpt-6-sol") {
+	for _, m := range slices.AppendSeq(slices.Clone(sampleModels), maps.Values(engineModels)) {
 		if !bytes.Contains(sampleCatalog, []byte(`"id": "`+m+`"`)) {
 			t.Errorf("%s is not in the sample catalog", m)
 		}
