@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -22,10 +21,7 @@ func workCommand(ctx context.Context, c *call) error {
 	var cfg work.Config
 	c.Flags.StringVar(&cfg.URL, "url", "", "the `URL` of aiv dispatch, such as http://127.0.0.1:8081")
 	tokenFile := c.Flags.String("token-file", "", "the `FILE` with the worker's token")
-	c.Flags.Func("provider", "claim only jobs of the provider with this `CODE`; may be given more than once (default: of all providers of the token; required with -engine)", func(code string) error {
-		if code == "" {
-			return errors.New("must not be empty")
-		}
+	c.FuncFlag("provider", "claim only jobs of the provider with this `CODE`; may be given more than once (default: of all providers of the token; required with -engine)", func(code string) error {
 		cfg.Providers = append(cfg.Providers, code)
 		return nil
 	})

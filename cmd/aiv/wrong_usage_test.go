@@ -63,6 +63,8 @@ func TestWrongUsage(t *testing.T) {
 		{"plans list -database-url x -data-dir y", "-data-dir and -database-url name two databases; give one of them", "aiv plans list -h"},
 		{"plans list -data-dir ''", "-data-dir is empty", "aiv plans list -h"},
 		{"demo -webhook-allow-private=false", "aiv demo has no flag -webhook-allow-private", "aiv demo -h"},
+		{"serve -admin-host ''", "-admin-host is empty", "aiv serve -h"},
+		{"work -provider ' ' -- true", "-provider is empty", "aiv work -h"},
 		{"serve -max-connections 0", "-max-connections must be at least 1", "aiv serve -h"},
 		{"dispatch -max-connections-per-address 0", "-max-connections-per-address must be at least 1", "aiv dispatch -h"},
 		{"serve -read-max-lag 1s", "-read-max-lag requires -read-url (AIV_READ_URL)", "aiv serve -h"},

@@ -54,7 +54,7 @@ func (o *Options) flags(c *cli.Call, d defaults, minConns int) func() error {
 	c.Flags.IntVar(&o.maxConns, "max-conns", d.MaxConns, fmt.Sprintf("%s; at least %d", d.MaxConnsUsage, minConns))
 	c.Flags.IntVar(&o.maxConnections, "max-connections", 0, "the maximum `NUMBER` of client connections; further ones are closed at once (default: 16384, or what the limit of descriptors allows)")
 	c.Flags.IntVar(&o.maxPerAddress, "max-connections-per-address", 0, "the maximum `NUMBER` of connections of one client address, or IPv6 /64 network (default: half of -max-connections)")
-	c.Flags.Func("admin-host", "accept this `NAME` in the Host header of admin requests, besides IP addresses and localhost; may be given more than once", func(name string) error {
+	c.FuncFlag("admin-host", "accept this `NAME` in the Host header of admin requests, besides IP addresses and localhost; may be given more than once", func(name string) error {
 		o.adminHosts = append(o.adminHosts, name)
 		return nil
 	})
