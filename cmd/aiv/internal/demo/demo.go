@@ -93,9 +93,7 @@ func sampleWorker(ctx context.Context, admin *auth.Admin, leave []string) (token
 			}
 		}
 	}
-	providers := append([]string{handProvider}, leave...)
-	slices.Sort(providers)
-	_, token, err = admin.CreateWorker(ctx, keyName, slices.Compact(providers))
+	_, token, err = admin.CreateWorker(ctx, keyName, append([]string{handProvider}, leave...))
 	return token, err
 }
 
