@@ -18,6 +18,7 @@ func TestCompletionOfCommands(t *testing.T) {
 		"help keys re":               "revoke",
 		"nothing ":                   "",
 		"serve -tls":                 "-tls-cert -tls-key",
+		"work -url u -- ./answer -":  "",
 	} {
 		code, stdout, stderr := aiv(t.Context(), append([]string{"__complete"}, strings.Split(words, " ")...)...)
 		if got := strings.Join(strings.Fields(stdout), " "); code != 0 || got != want || stderr != "" {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -70,7 +71,7 @@ func (p *Program) complete(ctx context.Context, words []string) error {
 	for _, c := range at.Commands {
 		candidates = append(candidates, c.Name)
 	}
-	if at.Run != nil && strings.HasPrefix(last, "-") {
+	if at.Run != nil && strings.HasPrefix(last, "-") && !slices.Contains(words[:len(words)-1], "--") {
 		c := p.call(at, name, nil)
 		c.declared = func(flags *flag.FlagSet) {
 			flags.VisitAll(func(f *flag.Flag) { candidates = append(candidates, "-"+f.Name) })
