@@ -109,7 +109,7 @@ acme  Acme <AI>  unmet          met     unmet     unmet           none        no
 		fails("providers set none -in-flight 1", "there is no provider \"none\"; see aiv providers list"),
 		{line: "providers set acme -per-minute 600 -in-flight 0", stdout: limited + "0; not paused.\n"},
 		{line: "providers set acme -in-flight none", stdout: limited + "none; not paused.\n"},
-		{line: "providers pause acme -note 'incident 12'", stdout: limited + "none; paused: incident 12.\n"},
+		{line: "providers pause acme -note 'incident 12\x1b[7m'", stdout: limited + "none; paused: incident 12\uFFFD[7m.\n"},
 		{line: "providers resume acme -note over", stdout: limited + "none; not paused.\n"},
 		{line: "workers list", stdout: "There are no workers; create one with aiv workers create.\n"},
 		fails("workers create -name w -providers acme,none", "there is no provider \"none\"; see aiv providers list"),
