@@ -16,12 +16,13 @@ import (
 	"aiv/insights/brands"
 	"aiv/insights/visibility"
 	"aiv/runs"
+	"aiv/runs/schedules"
 	"aiv/store"
 	"aiv/store/schema"
 	"aiv/store/storetest"
 )
 
-// TestFill starts the demonstration four times in one database.
+// TestFill starts the demonstration five times in one database.
 func TestFill(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)
@@ -118,7 +119,8 @@ JOIN measurement_runs r ON r.account_id = i.account_id AND r.id = i.run_id WHERE
 	}
 }
 
-// checkLaterStarts: the second start adds nothing but a key; one after a start that was interrupted adds what is missing.
+// checkLaterStarts: the second start adds nothing but a key; one after a start that was interrupted adds what is missing;
+// one after requests changed and deleted schedules keeps them so.
 func checkLaterStarts(t *testing.T, pool *pgxpool.Pool, start func() (key string), first string) {
 	t.Helper()
 	before := tables(t, pool)
@@ -138,6 +140,15 @@ DELETE FROM `+table.Name+` WHERE run_id IN (SELECT id FROM measurement_runs WHER
 	equal(t, before, tables(t, pool), "rows after a start after an interrupted one")
 	equal(t, []int64{3, 1}, numbers(t, pool, `
 SELECT count(*), count(*) FILTER (WHERE revoked_at IS NULL) FROM credentials`), "all keys, and those that are valid, after three starts")
+
+	storetest.Exec(t, pool, `UPDATE schedules SET name = 'Renamed' WHERE name = 'Boots'`)
+	var account, id store.ID
+	must(t, pool.QueryRow(t.Context(), `SELECT account_id, id FROM schedules WHERE name = 'Running shoes'`).Scan(&account, &id))
+	must(t, schedules.New(schedules.Config{Pool: pool}).Delete(t.Context(), account, id))
+	start()
+	equal(t, []int64{2, 2}, numbers(t, pool, `
+SELECT count(*), count(*) FILTER (WHERE revoked_at IS NULL) FROM schedules s JOIN credentials c ON c.id = s.credential_id`),
+		"schedules after one was deleted, and those with the new key")
 }
 
 // tables is what the demonstration writes, but for its keys and what refers to them, and for how often rows were

@@ -29,20 +29,20 @@ type past struct {
 	account auth.Account
 }
 
-// write creates the runs, moves them to their states, imports the insights, and creates the schedules. The insights are
-// imported in one transaction: if they exist, the runs do.
+// write creates the runs, moves them to their states, creates the schedules, and imports the insights. These are imported
+// last, in one transaction: if they exist, everything was written, and requests may have changed and deleted some of it.
 func (d *past) write(ctx context.Context, credential store.ID) error {
 	found, err := insights.Recommendations(ctx, d.pool, d.account.ID, insights.RecommendationFilter{Type: importedType}, store.Page{Limit: 1})
 	if err != nil {
 		return err
 	}
 	if len(found) == 0 {
-		if err := d.writeRuns(ctx, credential); err != nil {
+		if err := d.writeAll(ctx, credential); err != nil {
 			return err
 		}
 	}
-	if err := d.createSchedules(ctx, credential); err != nil {
-		return fmt.Errorf("create the sample schedules: %w", err)
+	if err := d.passSchedules(ctx, credential); err != nil {
+		return fmt.Errorf("let the schedules act for the new key: %w", err)
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (d *past) write(ctx context.Context, credential store.ID) error {
 // importedType is the type of a recommendation of insights.jsonl, and of no derived or earlier one.
 const importedType = "answer_questions"
 
-func (d *past) writeRuns(ctx context.Context, credential store.ID) error {
+func (d *past) writeAll(ctx context.Context, credential store.ID) error {
 	if err := d.createQuestion(ctx); err != nil {
 		return fmt.Errorf("create the sample account's question: %w", err)
 	}
@@ -59,6 +59,9 @@ func (d *past) writeRuns(ctx context.Context, credential store.ID) error {
 	}
 	if err := d.moveRuns(ctx); err != nil {
 		return fmt.Errorf("move the sample runs: %w", err)
+	}
+	if err := d.createSchedules(ctx, credential); err != nil {
+		return fmt.Errorf("create the sample schedules: %w", err)
 	}
 	if err := d.importInsights(ctx); err != nil {
 		return fmt.Errorf("import the sample insights: %w", err)

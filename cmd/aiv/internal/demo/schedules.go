@@ -29,54 +29,50 @@ var sampleSchedules = []sampleSchedule{
 	{"Boots", "boots ", boots, 6},
 }
 
-// createSchedules creates the schedules, has the program evaluate their runs of the past, and lets them act for the new
-// key.
+// createSchedules creates the schedules, and has the program evaluate their runs of the past.
 func (d *past) createSchedules(ctx context.Context, credential store.ID) error {
 	for i := range sampleSchedules {
 		s := &sampleSchedules[i]
 		ids := 0
-		config := schedules.Config{Pool: d.pool, Record: webhooks.Record, Events: gateway.EventData{}, NewID: func() store.ID {
+		config := d.schedulesConfig(func() store.ID {
 			ids++
 			return d.id(s.name, fmt.Sprint(ids), d.account.CreatedAt)
-		}}
-		writer := schedules.New(config)
+		})
 		due := d.due(s)
-		made, err := writer.Create(ctx, d.account.ID, credential, s.change(due[len(due)-1].DueAt))
-		if conflict, ok := errors.AsType[*schedules.ExistsError](err); ok {
-			if made, err = writer.Update(ctx, d.account.ID, conflict.ID, credential, schedules.Change{}); err != nil {
-				return err
-			}
-			if complete, err := d.hasHistory(ctx, made.ID, due); err != nil {
-				return err
-			} else if complete {
-				continue
-			}
-			ids = 1 // the id of the schedule is the first
+		var id store.ID
+		made, err := schedules.New(config).Create(ctx, d.account.ID, credential, s.change(due[len(due)-1].DueAt))
+		if conflict, ok := errors.AsType[*schedules.ExistsError](err); ok { // an interrupted start created it
+			id, ids = conflict.ID, 1 // the id of the schedule is the first
 		} else if err != nil {
 			return err
+		} else {
+			id = made.ID
 		}
 		scheduler := schedules.NewScheduler(schedules.SchedulerConfig{Config: config, Derived: gateway.EventData{}, Log: slog.New(slog.DiscardHandler)})
-		if err := scheduler.Backdate(ctx, d.account.ID, made.ID, due); err != nil {
+		if err := scheduler.Backdate(ctx, d.account.ID, id, due); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hasHistory reports whether the runs of a schedule have been evaluated. An interrupted start leaves some that are not.
-func (d *past) hasHistory(ctx context.Context, id store.ID, due []schedules.Past) (bool, error) {
-	found, err := schedules.Occurrences(ctx, d.pool, d.account.ID, id, "", store.Page{Limit: 10_000})
+// passSchedules lets the schedules of the account act for the new key, because the key of the last start is revoked.
+func (d *past) passSchedules(ctx context.Context, credential store.ID) error {
+	found, err := schedules.List(ctx, d.pool, d.account.ID, schedules.Filter{}, store.Page{Limit: schedules.MaxSchedules})
 	if err != nil {
-		return false, err
+		return err
 	}
-	evaluated := 0
+	writer := schedules.New(d.schedulesConfig(store.NewID))
 	for i := range found {
-		isPast := slices.ContainsFunc(due, func(p schedules.Past) bool { return p.DueAt.Equal(found[i].DueAt) })
-		if isPast && found[i].EvaluatedAt != nil {
-			evaluated++
+		if _, err := writer.Update(ctx, d.account.ID, found[i].ID, credential, schedules.Change{}); err != nil {
+			return err
 		}
 	}
-	return evaluated == len(due), nil
+	return nil
+}
+
+func (d *past) schedulesConfig(newID func() store.ID) schedules.Config {
+	return schedules.Config{Pool: d.pool, NewID: newID, Record: webhooks.Record, Events: gateway.EventData{}}
 }
 
 // due returns the due times of a schedule's runs.
