@@ -148,6 +148,7 @@ func TestHelpOfValues(t *testing.T) {
 		{"plans set -h", "their own rate, from 1 to 1000000 (default: 60)"},
 		{"audit list -h", "from 1 to 10000 (default: 100)"},
 		{"status -h", "default: $XDG_DATA_HOME/aiv, else ~/.local/share/aiv; for root perhaps /var/lib/aiv)"},
+		{"demo -h", "default: $XDG_DATA_HOME/aiv-demo, else ~/.local/share/aiv-demo; for root perhaps /var/lib/aiv-demo)"},
 		{"serve -h", "for reads only; at least 21 (default: 24)"},
 		{"dispatch -h", "connections to the database; at least 19 (default: 20)"},
 	} {
