@@ -30,14 +30,7 @@ func (d *past) importInsights(ctx context.Context) error {
 			r := runNamed(name)
 			return d.at(&r).Add(r.waited + r.took + long).UTC().Format(time.RFC3339Nano), err
 		},
-		"mentions": func(brand, run, model string) (*visibility.Rate, error) {
-			row, err := d.row(ctx, brand, run, model)
-			return &row.MentionRate, err
-		},
-		"cites": func(brand, run, model string) (*visibility.Rate, error) {
-			row, err := d.row(ctx, brand, run, model)
-			return &row.CitationRate, err
-		},
+		"row": func(brand, run, model string) (visibility.Row, error) { return d.row(ctx, brand, run, model) },
 	}).Parse(sampleInsights)
 	if err != nil {
 		return err

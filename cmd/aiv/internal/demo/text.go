@@ -29,14 +29,6 @@ type Service struct {
 	Answered bool   // by the sample worker
 }
 
-// engineOf returns the engine of aiv work that asks the models of a provider of the sample catalog.
-func engineOf(provider string) string {
-	if provider == "google" {
-		return "gemini"
-	}
-	return provider
-}
-
 // sampleModels are models for the run that the text creates: the first one whose jobs the sample worker answers.
 var sampleModels = []string{
 	"openai/gpt-5-search", "anthropic/claude-sonnet-5-5", "google/gemini-2.5-pro", "perplexity/sonar-pro", "xai/grok-4.7",
@@ -69,7 +61,7 @@ func WriteText(w io.Writer, s Service) error {
 }
 
 var text = template.Must(template.New("demo").Funcs(template.FuncMap{
-	"engine": engineOf, "model": func(provider string) string { return engineModels[provider] },
+	"model": func(provider string) string { return engineModels[provider] },
 }).Parse(`
 aiv serves sample data. Stop it with Ctrl-C; the data is kept for the next start.
 
@@ -141,7 +133,7 @@ It answers the waiting jobs of mistral. Create another run in the second termina
 {{with .Leave}}The sample worker leaves the jobs of these providers. Ask real models, with the engine's key in the environment; that costs money:
 
 echo {{$.Token}} >worker.token
-{{range .}}{{$.Program}} work -engine {{engine .}} -provider {{.}} -url {{$.Workers}} -token-file worker.token
+{{range .}}{{$.Program}} work -engine {{if eq . "google"}}gemini{{else}}{{.}}{{end}} -provider {{.}} -url {{$.Workers}} -token-file worker.token
 {{end}}
 Create runs for them in the second terminal:
 
@@ -174,7 +166,7 @@ func Program(executable string) (command, folder string, err error) {
 		if folder, err = os.Getwd(); err != nil {
 			return "", "", err
 		}
-		if exists("cmd/aiv/main.go") {
+		if _, err := os.Stat("cmd/aiv/main.go"); err == nil {
 			return "go run ./cmd/aiv", folder, nil
 		}
 		return "go run aiv/cmd/aiv", folder, nil // in any folder of the module
@@ -183,11 +175,6 @@ func Program(executable string) (command, folder string, err error) {
 		return "aiv", "", nil
 	}
 	return executable, "", nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 func sameFile(a, b string) bool {
