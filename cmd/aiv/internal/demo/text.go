@@ -77,7 +77,8 @@ Paste these into another terminal{{with .Folder}}, in {{.}}{{end}}:
 
   export BASE={{.Base}}
   export KEY={{.Key}}
-  export BRAND={{.Brand}}   # Fernmark, the account's own brand
+  # Fernmark, the own brand of the account
+  export BRAND={{.Brand}}
 
   # how often answers about running shoes mention it, by model; which sites they cite; and what an alias changes: the name of its shoe
   curl -s "$BASE?path=/v1/metrics&tag=shoes&group_by=model&brand_id=$BRAND" -H "Authorization: Bearer $KEY"

@@ -35,6 +35,11 @@ func TestTextOfEngines(t *testing.T) {
 		if !strings.Contains(text.String(), test.want) {
 			t.Errorf("%v: the text lacks %q:\n%s", test.leave, test.want, &text)
 		}
+		for line := range strings.Lines(text.String()) {
+			if command, comment, ok := strings.Cut(line, "# "); ok && (strings.TrimSpace(command) != "" || strings.Contains(comment, "'")) {
+				t.Errorf("pasted into zsh, this is more than a comment: %s", line) // zsh reads it as a command
+			}
+		}
 	}
 	for _, p := range append(slices.Clone(workedProviders), handProvider) {
 		if !bytes.Contains(sampleCatalog, []byte(`"code": "`+p+`"`)) {
