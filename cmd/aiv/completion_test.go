@@ -32,8 +32,9 @@ func TestCompletionOfCommands(t *testing.T) {
 
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
-	for _, shell := range []string{"bash", "zsh", "fish"} {
-		if code, stdout, stderr := aiv(t.Context(), "completion", shell); code != 0 || !strings.Contains(stdout, "aiv __complete ") || stderr != "" {
+	for shell, files := range map[string]string{"bash": "complete -o default ", "zsh": "else _files;", "fish": "; or __fish_complete_path "} {
+		code, stdout, stderr := aiv(t.Context(), "completion", shell)
+		if code != 0 || !strings.Contains(stdout, "aiv __complete ") || !strings.Contains(stdout, files) || stderr != "" {
 			t.Errorf("%s: exit %d, %q, %q", shell, code, stdout, stderr)
 		}
 	}

@@ -27,7 +27,10 @@ _NAME() {
 }
 if [ "$funcstack[1]" = _NAME ]; then _NAME "$@"; else compdef _NAME NAME; fi
 `},
-	{"fish", `complete -c NAME -a '(NAME __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+	{"fish", `complete -c NAME -f -a '(
+  set -l found (NAME __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
+  set -q found[1]; and printf %s\n $found; or __fish_complete_path (commandline -ct)
+)'
 `},
 }
 
