@@ -80,13 +80,13 @@ Paste these into another terminal{{with .Folder}}, in {{.}}{{end}}:
   # Fernmark, the own brand of the account
   export BRAND={{.Brand}}
 
-  # how often answers about running shoes mention it, by model; which sites they cite; and what an alias changes: the name of its shoe
+  # how often answers about running shoes mention it, by model, which sites they cite, and what an alias changes: the name of its shoe
   curl -s "$BASE?path=/v1/metrics&tag=shoes&group_by=model&brand_id=$BRAND" -H "Authorization: Bearer $KEY"
   curl -s "$BASE?path=/v1/sources&tag=shoes&limit=5" -H "Authorization: Bearer $KEY"
   curl -s -X PATCH "$BASE/v1/brands/$BRAND" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -d '{"aliases":["FMK","Aeolo"]}'; sleep 3; \
     curl -s "$BASE?path=/v1/metrics&tag=shoes&group_by=model&brand_id=$BRAND" -H "Authorization: Bearer $KEY"
 
-  # its three schedules, and what was derived from their runs
+  # the schedules of the account, and what was derived from their runs
   curl -s "$BASE?path=/v1/schedules" -H "Authorization: Bearer $KEY"
   curl -s "$BASE?path=/v1/alerts&status=open&limit=2" -H "Authorization: Bearer $KEY"
   curl -s "$BASE?path=/v1/recommendations&type=citation_gap&limit=2" -H "Authorization: Bearer $KEY"
@@ -97,13 +97,13 @@ Paste these into another terminal{{with .Folder}}, in {{.}}{{end}}:
   # the account and the scopes of the key
   curl -s "$BASE?path=/v1/me" -H "Authorization: Bearer $KEY"
 
-  # create a run: 1 model × 2 questions × 3 repetitions = 6 jobs; NEW makes its idempotency key new at each start
+  # create a run: 1 model × 2 questions × 3 repetitions = 6 jobs. NEW makes its idempotency key new at each start
   NEW=$(date +%s)
   ask() { curl -si "$BASE" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" -H "Idempotency-Key: $1" \
     -d '{"path":"/v1/runs","method":"POST","body":{"model_ids":["'$2'"],"question_ids":["it-running-shoes","it-espresso-machine"],"repetitions":3,"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}}'; }
   RUN=$(ask first-$NEW {{.Model}} | tee /dev/stderr | grep -o 'run_[0-9a-z]\{26\}' | head -n 1)
 
-{{if .Answered}}  # five seconds later: the run is completed; its results are sample answers
+{{if .Answered}}  # five seconds later: the run is completed, and its results are sample answers
 {{else}}  # the run waits for the workers that you start below
 {{end}}  sleep 5
   curl -s "$BASE?path=/v1/runs/$RUN" -H "Authorization: Bearer $KEY"

@@ -36,7 +36,7 @@ func TestTextOfEngines(t *testing.T) {
 			t.Errorf("%v: the text lacks %q:\n%s", test.leave, test.want, &text)
 		}
 		for line := range strings.Lines(text.String()) {
-			if command, comment, ok := strings.Cut(line, "# "); ok && (strings.TrimSpace(command) != "" || strings.Contains(comment, "'")) {
+			if command, comment, ok := strings.Cut(line, "# "); ok && (strings.TrimSpace(command) != "" || strings.ContainsAny(comment, "';")) {
 				t.Errorf("pasted into zsh, this is more than a comment: %s", line) // zsh reads it as a command
 			}
 		}
