@@ -22,9 +22,10 @@ type Admin struct {
 }
 
 // Import reads a JSON Lines file of brands and returns the number of its lines. A line replaces the brand with its id
-// or, if it has none, the account's brand with an equal name, an active one first; otherwise it adds a brand. The rules
-// of Create and Update apply to the result of the whole file, so two brands may exchange their names. If any line is
-// invalid, Import changes nothing and its error lists the lines. Importing a file again changes nothing.
+// or, if it has none, the account's brand with an equal name, an active one first, unless another line has the id of
+// that brand; otherwise it adds a brand. The rules of Create and Update apply to the result of the whole file, so two
+// brands may exchange their names. If any line is invalid, Import changes nothing and its error lists the lines.
+// Importing a file again changes nothing.
 // progress, which may be nil, is called with the number of lines read so far.
 func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines int)) (lines int, err error) {
 	byAccount := make(map[store.ID][]*incoming)
@@ -97,13 +98,7 @@ func mergeLines(ctx context.Context, tx pgx.Tx, account store.ID, lines []*incom
 		return nil, err
 	}
 	m := &merge{state: s, all: all, lines: make(map[store.ID]int), changed: make(map[store.ID]bool), created: make(map[store.ID]bool)}
-	var errs []error
-	for _, in := range lines {
-		if err := m.add(in); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	errs = append(errs, m.check())
+	errs := append(m.add(lines), m.check())
 	foreign, err := m.foreign(ctx, tx)
 	if err != nil {
 		return nil, err

@@ -91,6 +91,23 @@ func TestImportTwiceArchives(t *testing.T) {
 	f.check(t, 4, 2, "kovalt (archived)", "kovalt (archived)")
 }
 
+// TestImportInAnyOrder: a line without an id leaves the brand of a line with an id alone, wherever the two are, and two
+// lines without an id do not name one brand.
+func TestImportInAnyOrder(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	a := f.create(t, named("Kovalt"))
+	byID, byName := line(f.account, a.ID.Text("brand"), "Ostrel", "active"), line(f.account, "", "Ostrel", "archived")
+	for _, file := range [][]string{{byName, byID}, {byName, byID}, {byID, byName}} {
+		must(t, f.importLines(t, file...))
+		f.check(t, 2, 1, "Ostrel", "Ostrel (archived)")
+	}
+	for range 2 {
+		err := f.importLines(t, byName, line(f.account, "", "Ostrel", "active"))
+		equal(t, "line 2: names the brand of line 1", fmt.Sprint(err), "two lines without an id")
+	}
+}
+
 // TestImportRefusals: a file is imported completely or not at all, and all lines that cannot be imported are reported.
 func TestImportRefusals(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,6 @@ package brands
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"aiv/store"
 	"aiv/store/jsonl"
@@ -43,25 +42,62 @@ func readList(l *jsonl.Line, name string) []string {
 // A merge is what the lines of a file change of one account's brands.
 type merge struct {
 	*state
-	all     []Brand // active ones first, then by creation
+	all     []Brand // by creation
 	lines   map[store.ID]int
 	changed map[store.ID]bool
 	created map[store.ID]bool
 	active  bool // an active brand changes
 }
 
-// add applies a line. It returns an error of the line.
-func (m *merge) add(in *incoming) error {
-	i := m.find(in)
-	if i < 0 {
-		b := Brand{ID: store.NewID(), Status: Archived}
-		if in.id != nil {
-			b.ID = *in.id
-		}
-		m.created[b.ID] = true
-		m.all = append(m.all, b)
-		i = len(m.all) - 1
+// add applies lines, and returns their errors. Those with an id are first, and the others do not replace their brands.
+// So the order of the lines does not matter, and adding them again changes nothing.
+func (m *merge) add(lines []*incoming) (errs []error) {
+	ids := make(map[store.ID]int) // indexes of m.all
+	for i := range m.all {
+		ids[m.all[i].ID] = i
 	}
+	for _, in := range lines {
+		if in.id == nil {
+			continue
+		}
+		i, found := ids[*in.id]
+		if !found {
+			i = m.create(*in.id)
+			ids[*in.id] = i
+		}
+		errs = append(errs, m.replace(i, in))
+	}
+	names := make(map[string][]int) // indexes of m.all, by the keys of the names
+	for i := range m.all {
+		if b := &m.all[i]; m.lines[b.ID] == 0 {
+			key := nameKey(b.Name)
+			names[key] = append(names[key], i)
+		}
+	}
+	for _, in := range lines {
+		if in.id != nil {
+			continue
+		}
+		key := nameKey(*in.Name)
+		i := m.find(in, names[key])
+		if i < 0 {
+			i = m.create(store.NewID())
+		}
+		names[key] = []int{i} // replace refuses another line with this name
+		errs = append(errs, m.replace(i, in))
+	}
+	return errs
+}
+
+// create adds a brand, which replace fills in, and returns its index.
+func (m *merge) create(id store.ID) int {
+	m.created[id] = true
+	m.all = append(m.all, Brand{ID: id, Status: Archived})
+	return len(m.all) - 1
+}
+
+// replace applies a line to a brand. It returns an error of the line.
+func (m *merge) replace(i int, in *incoming) error {
 	b := &m.all[i]
 	if first, ok := m.lines[b.ID]; ok {
 		return fmt.Errorf("line %d: names the brand of line %d", in.line, first)
@@ -77,19 +113,13 @@ func (m *merge) add(in *incoming) error {
 	return nil
 }
 
-// find returns the index of the brand that a line replaces, or -1: the brand with its id or, if it has none, one with
-// an equal name, an active one first. Of archived ones, one that is as the line says comes first: it may be the brand
-// that the line archived, and a second import must not replace another one.
-func (m *merge) find(in *incoming) int {
-	if in.id != nil {
-		return slices.IndexFunc(m.all, func(b Brand) bool { return b.ID == *in.id })
-	}
-	key, found, same := nameKey(*in.Name), -1, false
-	for i := range m.all {
+// find returns the index of the brand that a line without an id replaces, of those with an equal name, or -1: an
+// active one first. Of archived ones, one that is as the line says comes first: it may be the brand that the line
+// archived, and a second import must not replace another one.
+func (m *merge) find(in *incoming, namesakes []int) int {
+	found, same := -1, false
+	for _, i := range namesakes {
 		b := &m.all[i]
-		if nameKey(b.Name) != key {
-			continue
-		}
 		if b.Status == Active {
 			return i
 		}
