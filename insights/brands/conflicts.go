@@ -25,12 +25,14 @@ func (e *ConflictError) Error() string {
 }
 
 // Detail describes a conflict to customers.
-func (c *Conflict) Detail() string {
+func (c *Conflict) Detail() string { return c.detail(c.Other.Text("brand")) }
+
+func (c *Conflict) detail(other string) string {
 	of := "name"
 	if c.Domain {
 		of = "domain"
 	}
-	return "is also a " + of + " of " + c.Other.Text("brand")
+	return "is also a " + of + " of " + other
 }
 
 // taken are the names and domains of active brands, by their keys.

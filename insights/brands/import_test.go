@@ -136,6 +136,8 @@ func TestImportRefusals(t *testing.T) {
 		{"twice", "line 3: names the brand of line 2", []string{line(f.account, "", "Halden", "active"), line(f.account, "", "halden", "archived")}},
 		{"conflict", "line 2: name is also a name of " + a.ID.Text("brand"),
 			[]string{line(f.account, store.NewID().Text("brand"), "KOVALT", "active")}},
+		{"conflict of lines", "line 3: domains/0 is also a domain of the brand of line 2",
+			[]string{line(f.account, "", "Halden", "active", "halden.com"), line(f.account, "", "Torvo", "active", "halden.com")}},
 		{"too many", "account " + f.account.Text("acct") + " would have 101 active brands; it may have at most 100", tooMany},
 	} {
 		err := f.importLines(t, append([]string{good}, tt.lines...)...)

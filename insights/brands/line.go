@@ -151,7 +151,11 @@ func (m *merge) check() error {
 			continue
 		}
 		for _, c := range t.conflicts(b) {
-			errs = append(errs, fmt.Errorf("line %d: %s %s", m.lines[b.ID], c.At, c.Detail()))
+			detail := c.Detail()
+			if m.created[c.Other] { // its id may be new, and unknown to the operator
+				detail = c.detail(fmt.Sprint("the brand of line ", m.lines[c.Other]))
+			}
+			errs = append(errs, fmt.Errorf("line %d: %s %s", m.lines[b.ID], c.At, detail))
 		}
 		t.add(b)
 		active++
