@@ -71,7 +71,7 @@ func Compile(brands []Brand) *Matcher {
 	for i, b := range m.brands { // after all names, because a variant that equals one of them is not used
 		for _, name := range slices.Concat([]string{b.Name}, b.Aliases) {
 			variant := Variant(name)
-			if key, err := NameKey(variant, true); err == nil && !saved[key] {
+			if key, err := NameKey(variant, true); err == nil && !saved[key] && !slices.Contains(m.variants[i], variant) {
 				m.variants[i] = append(m.variants[i], variant)
 				m.add(t, searchedName{brand: int32(i), kind: kindVariant}, variant)
 			}

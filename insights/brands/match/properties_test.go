@@ -278,6 +278,14 @@ func TestNamesThatBeginAtOnePlace(t *testing.T) {
 	}
 }
 
+// TestVariantsAreSearchedOnce: what several names of a brand derive is one variant of it.
+func TestVariantsAreSearchedOnce(t *testing.T) {
+	m := Compile([]Brand{{Name: "Kovalt Inc", Aliases: []string{"Kovalt GmbH", "KOVALT Ltd"}}})
+	if got, want := m.Names(0)[3:], []string{"Kovalt", "KOVALT"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestMemoryOfManyNames: memory for what is found grows with the text, not with how many names and excluded phrases begin
 // at each of its words.
 func TestMemoryOfManyNames(t *testing.T) {
