@@ -73,7 +73,12 @@ func (c *testCase) matcher() *Matcher {
 	brands := make([]Brand, len(c.Brands))
 	for i, b := range c.Brands {
 		brands[i] = b.Brand
-		brands[i].Own, brands[i].MatchCase = b.Kind == "own", b.Case
+		brands[i].Own, brands[i].MatchCase, brands[i].Domains = b.Kind == "own", b.Case, nil
+		for _, d := range b.Domains {
+			if saved, err := Domain(d); err == nil {
+				brands[i].Domains = append(brands[i].Domains, saved)
+			}
+		}
 	}
 	return Compile(brands)
 }

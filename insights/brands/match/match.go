@@ -2,14 +2,13 @@ package match
 
 import "slices"
 
-// A Brand is what an account measures. Names, aliases and excluded phrases that [NameKey] refuses, and domains that
-// [Domain] refuses, have no effect.
+// A Brand is what an account measures. Names, aliases and excluded phrases that [NameKey] refuses have no effect.
 type Brand struct {
 	ID        string // orders brands that are otherwise equal
 	Own       bool   // rather than a competitor
 	Name      string
 	Aliases   []string
-	Domains   []string
+	Domains   []string // as [Domain] returns them
 	Exclude   []string
 	MatchCase bool
 }

@@ -22,13 +22,9 @@ func (m *Matcher) addDomains() {
 	m.owners = make(owners)
 	for i, b := range m.brands {
 		for _, d := range b.Domains {
-			// The slash keeps punctuation at the end of a saved path, as in example.com/ahoy!, from being taken for
-			// the sentence's.
-			if saved, err := Domain(d + "/"); err == nil {
-				host, path := cutBefore(saved, '/')
-				m.owners[host] = append(m.owners[host], domain{path: pathKey(path), brand: int32(i)})
-				m.starts.addDomain(host)
-			}
+			host, path := cutBefore(d, '/')
+			m.owners[host] = append(m.owners[host], domain{path: pathKey(path), brand: int32(i)})
+			m.starts.addDomain(host)
 		}
 	}
 	for _, domains := range m.owners {
