@@ -64,6 +64,17 @@ func TestLogOfThrottles(t *testing.T) {
 		`"message":"the provider answered 503"}`+"\n")
 }
 
+// TestLogOfTheEnd: the log says at once why a worker ends that must wait for its jobs.
+func TestLogOfTheEnd(t *testing.T) {
+	t.Parallel()
+	w, _, log := newWorker(2, nil)
+	for range 2 {
+		w.fail(errors.New("the token was revoked"))
+	}
+	equal(t, "log", log.String(),
+		`{"level":"ERROR","msg":"claiming no more jobs; ending after those in progress","jobs":2,"error":"the token was revoked"}`+"\n")
+}
+
 // TestLogOfLostSettlements: the log names each job that was not settled, 50 in a line.
 func TestLogOfLostSettlements(t *testing.T) {
 	t.Parallel()

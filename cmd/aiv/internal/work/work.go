@@ -134,6 +134,9 @@ func (w *worker) fail(err error) {
 	w.mu.Lock()
 	if w.err == nil {
 		w.err = err
+		if n := len(w.held); n > 0 { // otherwise the error is printed now
+			w.cfg.Log.Error("claiming no more jobs; ending after those in progress", "jobs", n, "error", err)
+		}
 	}
 	w.mu.Unlock()
 	w.stop()
