@@ -50,6 +50,7 @@ func TestWrongUsage(t *testing.T) {
 			"unknown scope \"foo\"; the scopes are runs:read, runs:write, recommendations:read, alerts:read, webhooks:manage", "aiv keys create -h"},
 		{"keys set " + credential + " -name ''", "the credential name is empty", "aiv keys set -h"},
 		{"keys set " + credential + " -name \xff", `invalid value "\xff" for flag -name: must be valid UTF-8`, "aiv keys set -h"},
+		{"workers create -name x -providers \xff", `invalid value "\xff" for flag -providers: must be valid UTF-8`, "aiv workers create -h"},
 		{"keys set " + credential + " -expires 2020-01-02T03:04:05Z",
 			"the expiry 2020-01-02T03:04:05Z is in the past; use aiv keys revoke to end a key now", "aiv keys set -h"},
 		{"keys rotate -json " + credential + " -expires 2020-01-02T03:04:05Z",

@@ -171,11 +171,13 @@ func (c *Call) FuncFlag(name, usage string, set func(string) error) {
 	})
 }
 
+var errNotUTF8 = errors.New("must be valid UTF-8")
+
 // TextFlag declares a flag that leaves *to nil when it is not given.
 func (c *Call) TextFlag(to **string, name, usage string) {
 	c.Flags.Func(name, usage, func(v string) error {
 		if !utf8.ValidString(v) {
-			return errors.New("must be valid UTF-8")
+			return errNotUTF8
 		}
 		*to = &v
 		return nil
@@ -194,6 +196,9 @@ func (c *Call) ListFlag(to *[]string, name, usage string) {
 		}
 		if slices.Contains(list, "") {
 			return errors.New("a list element is empty")
+		}
+		if !utf8.ValidString(v) {
+			return errNotUTF8
 		}
 		*to = list
 		return nil
