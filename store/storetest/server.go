@@ -63,7 +63,7 @@ func startServer() (*admin, error) {
 	}
 	running.Store(p)
 	a := &admin{url: named(p.URL(), "postgres")} // PostgreSQL copies only a database without connections
-	if a.pool, err = store.Open(ctx, a.url, 2); err != nil {
+	if a.pool, err = store.Open(ctx, a.url+patientStatements, 2); err != nil {
 		return nil, err
 	}
 	// Copying the files of a template takes half the time of writing its pages to the log. PostgreSQL 14 always copies.

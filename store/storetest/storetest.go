@@ -86,12 +86,16 @@ func Empty(t testing.TB) string {
 	return create(t, "template0")
 }
 
-// Open returns a pool that is closed when the test ends. Unless the URL has a lock_timeout, its sessions wait for locks for
-// longer than a test holds one on a slow machine.
+// Open returns a pool that is closed when the test ends. Unless the URL has a lock_timeout or a statement_timeout, its
+// sessions wait for locks for longer than a test holds one on a slow machine, and statements may take longer than it is
+// paused.
 func Open(t testing.TB, url string, open func(context.Context, string, int32) (*pgxpool.Pool, error), conns int32) *pgxpool.Pool {
 	t.Helper()
 	if !strings.Contains(url, "&lock_timeout=") { // of a repeated setting, pgx takes the last
 		url += "&lock_timeout=1min"
+	}
+	if !strings.Contains(url, "&statement_timeout=") {
+		url += patientStatements
 	}
 	pool, err := open(t.Context(), url, conns)
 	Must(t, err)
@@ -182,6 +186,9 @@ func execSQL(ctx context.Context, url, sql string) error {
 // patient is the part of a URL for sessions of a slow machine: one may begin late, and pause between the statements of
 // a transaction. The programs of PostgreSQL accept it too.
 const patient = "&connect_timeout=60&options=-caiv.max_idle_with_locks%3D1min"
+
+// patientStatements is the part of a URL for sessions whose statements a pause of the machine does not end.
+const patientStatements = "&statement_timeout=2min"
 
 // named returns the URL of another database of the same server.
 func named(admin, name string) string {
