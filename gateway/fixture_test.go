@@ -189,7 +189,7 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 	g := gateway.New(gateway.Config{
 		Limits: limits.New(limits.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 10_000,
 			CatalogRevision: catalog.RevisionSQL}),
-		Runs: runs.New(runs.Config{Pool: pool, Reads: reads, NewID: f.newID, Timeout: 30 * time.Second, MaxWaiting: 10_000,
+		Runs: runs.New(runs.Config{Pool: pool, Reads: reads, NewID: f.newID, Timeout: storetest.Patience, MaxWaiting: 10_000,
 			Checks:  &checks.Registry{Checks: checks.Standard(), Catalog: models},
 			Enqueue: jobs.EnqueueSQL, Finished: recordFinished}),
 		Webhooks:  webhooks.New(webhooks.Config{Pool: reads, Master: f.master, NewID: f.newID}),
@@ -198,7 +198,7 @@ func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
 		Catalog:   models, Reads: reads, MaxReads: int(reads.Config().MaxConns), MaxWaiting: 1000, CursorSecret: f.secret,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
 		NewID:   f.newID,
-		Timeout: 30 * time.Second,
+		Timeout: storetest.Patience,
 		Metrics: gateway.NewMetrics(),
 	})
 	g.Wait(storetest.Patience)
