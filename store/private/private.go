@@ -138,7 +138,8 @@ func (p *Server) leave() {
 	unlock(p.users)
 	patience, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	for pause(patience, 2*time.Millisecond) == nil && !left(p.config) {
+	for waiting := true; !left(p.config) && waiting; { // so the last look is after the patience
+		waiting = pause(patience, 2*time.Millisecond) == nil
 	}
 }
 
