@@ -131,7 +131,7 @@ func (m *merge) foreign(ctx context.Context, tx pgx.Tx) (errs []error, err error
 	return errs, err
 }
 
-// write writes the brands that change, in the order of the file.
+// write writes the brands that change.
 func (m *merge) write(ctx context.Context, tx pgx.Tx) error {
 	for i := range m.all {
 		b := &m.all[i]
