@@ -71,7 +71,7 @@ func (c *client) call(ctx context.Context, timeout time.Duration, route string, 
 	var answered struct{ Jobs *json.RawMessage }
 	if err = json.Unmarshal(read, &answered); err == nil {
 		if answered.Jobs == nil { // from another server: an empty claim would be repeated at once
-			return fmt.Errorf("the response of %s has no jobs; check -url and proxies", route)
+			return fmt.Errorf("the response of %s has no list of jobs; check -url and proxies", route)
 		}
 		err = json.Unmarshal(*answered.Jobs, out)
 	}
