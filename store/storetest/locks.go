@@ -1,13 +1,10 @@
 package storetest
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"aiv/store"
 )
 
 // waitingSince returns the process id of a session of a test's database in which a statement waits for a lock of the
@@ -79,35 +76,3 @@ func SetLockTimeout(t testing.TB, pool *pgxpool.Pool, timeout string) {
 		t.Fatalf("set lock_timeout on %d servers: %v", failed, err)
 	}
 }
-
-// Holders returns a pool for each server that has rows of accounts: the given one on PostgreSQL, and one for each
-// worker of a cluster.
-func Holders(t testing.TB, pool *pgxpool.Pool) (holders []*pgxpool.Pool) {
-	t.Helper()
-	if !OnCitus() {
-		return []*pgxpool.Pool{pool}
-	}
-	d, err := distributed()
-	Must(t, err)
-	for _, server := range d.servers[1:] {
-		holders = append(holders, Open(t, named(server, pool.Config().ConnConfig.Database), store.Open, 8))
-	}
-	return holders
-}
-
-// Pieces returns the tables of a holder that have the rows of a table: itself on PostgreSQL, its shards on a cluster.
-func Pieces(t testing.TB, holder *pgxpool.Pool, table string) (pieces []string) {
-	t.Helper()
-	if !OnCitus() {
-		return []string{table}
-	}
-	if err := holder.QueryRow(t.Context(), piecesOf, table).Scan(&pieces); err != nil {
-		t.Fatal(fmt.Errorf("read the shards of %s: %w", table, err))
-	}
-	return pieces
-}
-
-const piecesOf = `
-SELECT array_agg(shard_name(s.logicalrelid, s.shardid)) FROM pg_dist_shard s
-JOIN pg_dist_placement p ON p.shardid = s.shardid JOIN pg_dist_local_group g ON g.groupid = p.groupid
-WHERE s.logicalrelid = $1::regclass`
