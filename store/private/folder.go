@@ -133,7 +133,7 @@ func adopt(dir string, ephemeral bool, runAs *osUser) (err error) {
 	defer f.Close()
 	replaced := fmt.Errorf("%s was removed or replaced while it was opened: %w", dir, fs.ErrNotExist)
 	defer func() {
-		if err != nil && !isFileAt(f, dir) { // it was an ephemeral server's, and what is left in it means nothing
+		if !isFileAt(f, dir) { // it was an ephemeral server's, and what is left in it means nothing
 			err = replaced
 		}
 	}()
