@@ -165,7 +165,7 @@ func settle(id *attempt, o Outcome) (s settlement) {
 		return settle(id, invalidAnswer("the answer cannot be encoded: "+err.Error()))
 	}
 	if len(s.body) > maxOutput { // the encoding of <, > and & takes six bytes
-		return settle(id, invalidAnswer(fmt.Sprintf("the answer takes more than %d bytes", maxOutput)))
+		return settle(id, invalidAnswer(fmt.Sprintf("the answer takes more than %d bytes when it is encoded", maxOutput)))
 	}
 	return s
 }
