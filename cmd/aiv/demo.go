@@ -37,7 +37,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	defer release()
 	ctx, stop := service.EndOnHangup(ctx)
 	defer stop()
-	defer service.SurvivePipe()()
+	service.SurvivePipe()
 	log, endLog := o.Logger(c.Call)
 	defer endLog()
 	pool, closeDatabase, err := database.Source{Dir: dir}.OpenHot(ctx, o.WriteConns(), log)

@@ -57,7 +57,7 @@ func workCommand(ctx context.Context, c *call) error {
 	if _, err := auth.HashWorkerToken(cfg.Token); err != nil {
 		return fmt.Errorf("%s does not contain a worker's token: want aiv_work_… and nothing else", *tokenFile)
 	}
-	defer service.SurvivePipe()()
+	service.SurvivePipe()
 	log, logs := service.NewLog(c.Call, slog.LevelInfo)
 	defer logs.Close()
 	cfg.Log = log

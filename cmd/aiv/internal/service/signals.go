@@ -18,18 +18,13 @@ func EndOnHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // SurvivePipe keeps SIGPIPE from ending a process when the reader of stdout or stderr has gone. Writes return an error
-// instead. The function returned restores the default; the log must be closed before, because that writes its last
-// lines.
-func SurvivePipe() (restore func()) {
-	pipe := make(chan os.Signal, 1)
-	signal.Notify(pipe, syscall.SIGPIPE)
-	return func() { signal.Stop(pipe) }
-}
+// instead. The default is never restored: a line of the log may be the last thing that a process writes.
+func SurvivePipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// SurviveSignals is SurvivePipe, and also keeps SIGHUP from ending a service: operators send it to have certificates
-// read again.
+// SurviveSignals is SurvivePipe, and also keeps SIGHUP from ending a service until restore is called: operators send it
+// to have certificates read again.
 func SurviveSignals(log *slog.Logger) (restore func()) {
-	restorePipe := SurvivePipe()
+	SurvivePipe()
 	hangup, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(hangup, syscall.SIGHUP)
 	go func() {
@@ -43,7 +38,6 @@ func SurviveSignals(log *slog.Logger) (restore func()) {
 		}
 	}()
 	return func() {
-		restorePipe()
 		signal.Stop(hangup)
 		close(done)
 	}
