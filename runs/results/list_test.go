@@ -3,12 +3,14 @@ package results
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"aiv/runs"
 	"aiv/store"
 	"aiv/store/storetest"
 
@@ -255,6 +257,18 @@ func TestJobsThatChange(t *testing.T) {
 		if test.reads > 0 && db.reads > test.reads {
 			t.Errorf("%s: the states were read by %d statements, want at most %d", name, db.reads, test.reads)
 		}
+	}
+}
+
+// TestRunIsDeletedMeanwhile: a run that is deleted after it was read has no jobs without members.
+func TestRunIsDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	pool := storetest.Hot(t)
+	r := &testRun{account: store.NewID(), id: store.NewID()}
+	r.write(t, pool, rand.New(rand.NewPCG(1, 1)))
+	db := &changing{Pool: pool, change: func() { storetest.Exec(t, pool, `DELETE FROM measurement_runs`) }}
+	if page, _, err := List(t.Context(), db, r.account, r.id, Filter{}, 0, 2); !errors.Is(err, runs.ErrNotFound) {
+		t.Errorf("%v, %+v", err, page)
 	}
 }
 
