@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -137,14 +138,14 @@ func (r *derivedRow) isOpen() bool {
 
 // recommendations updates, ends and suggests recommendations of the schedule.
 func (a *application) recommendations(ctx context.Context) error {
-	known, open, err := a.readRecommendations(ctx)
-	if err != nil {
-		return err
-	}
 	gaps := a.gaps()
 	found := make(map[string]bool)
 	for i := range gaps {
 		found[gaps[i].fingerprint()] = true
+	}
+	known, open, err := a.readRecommendations(ctx, slices.Collect(maps.Keys(found)))
+	if err != nil {
+		return err
 	}
 	for print, row := range known {
 		if !row.isOpen() || found[print] || a.isUndecided(row) {
@@ -196,10 +197,10 @@ func (a *application) suggest(g *gap, row *derivedRow) {
 	a.changes.Recommendations = append(a.changes.Recommendations, Changed{r.Type, "suggested"})
 }
 
-// readRecommendations returns the recommendations of the schedule by fingerprint, and how many derived ones of the
-// account are open.
-func (a *application) readRecommendations(ctx context.Context) (known map[string]*derivedRow, open int, err error) {
-	all, err := store.Collect(ctx, a.tx, pgx.RowToAddrOfStructByPos[derivedRow], selectDerived, a.Account, a.Schedule)
+// readRecommendations returns the recommendations of the schedule that are open or have one of the fingerprints, and how
+// many derived ones of the account are open.
+func (a *application) readRecommendations(ctx context.Context, prints []string) (known map[string]*derivedRow, open int, err error) {
+	all, err := store.Collect(ctx, a.tx, pgx.RowToAddrOfStructByPos[derivedRow], selectDerived, a.Account, a.Schedule, prints)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -17,7 +17,12 @@ INSERT INTO alerts (account_id, id, type, severity, status, title, message, metr
   run_id, detected_at, brand_id, schedule_id, fingerprint)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 
-	selectDerived = `
+	// selectDerived returns the recommendations of a schedule that are open or have one of the fingerprints $3. A schedule
+	// has any number of others.
+	selectDerived = ofSchedule + ` AND status IN ('suggested', 'accepted', 'in_progress')
+UNION ALL` + ofSchedule + ` AND status IN ('done', 'dismissed') AND fingerprint = ANY ($3)`
+
+	ofSchedule = `
 SELECT ` + recommendationColumns + `, fingerprint, status_imported FROM recommendations WHERE account_id = $1 AND schedule_id = $2`
 
 	countOpenDerived = `

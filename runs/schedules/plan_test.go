@@ -1,6 +1,7 @@
 package schedules_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,5 +94,24 @@ func TestDueAreHashed(t *testing.T) {
 	must(t, err)
 	if text := strings.Join(plan, "\n"); !strings.Contains(text, "hashed SubPlan") {
 		t.Errorf("the plan hashes nothing:\n%s", text)
+	}
+}
+
+// TestEvaluationReadsNoOldRecommendations: an evaluation reads few recommendations, however many of its schedule are done.
+func TestEvaluationReadsNoOldRecommendations(t *testing.T) {
+	m := newMonitoredOn(t, &database{pool: storetest.Hot(t)})
+	m.exec(t, `
+INSERT INTO recommendations (account_id, id, type, category, title, summary, priority, status, model_ids, question_ids, created_at,
+  updated_at, schedule_id, fingerprint)
+SELECT $1, gen_random_uuid(), 'citation_gap', 'off_page', 'title', '', 'low', 'done', '{}', '{}', now(), now(), $2, 'citation_gap ' || n
+FROM generate_series(1, 3000) n`, m.account, m.schedule.ID)
+	m.exec(t, `ANALYZE recommendations`)
+	m.finish(t, m.next(t), mentions(0, 3))
+	seen := &storetest.Statements{}
+	must(t, m.scheduler(t, storetest.WithTracer(t, m.pool, seen)).Evaluate(t.Context()))
+	taken := seen.Taken()
+	read := taken[slices.IndexFunc(taken, func(s storetest.Statement) bool { return strings.Contains(s.SQL, "status_imported FROM rec") })]
+	if cost := storetest.Explain(t, m.pool, read.SQL, read.Args...); cost.Rows > 100 {
+		t.Errorf("%d rows\n%s", cost.Rows, read.SQL)
 	}
 }
