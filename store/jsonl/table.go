@@ -25,7 +25,7 @@ type Table struct {
 
 // A Check finds rows that cannot be merged.
 type Check struct {
-	Query  string // SELECT i.line FROM … WHERE …, from the temporary table i
+	Query  string // SELECT i.line FROM … WHERE …, from the temporary table i, or a UNION of such
 	Reason string // error text for these lines
 
 	// CitusTables are common table expressions that Query needs in a database with Citus, where temporary tables cannot
@@ -74,7 +74,7 @@ func (t *Table) Merge(ctx context.Context, tx pgx.Tx, merge string) (int64, erro
 }
 
 // firstLines bounds the lines that a Check reports.
-const firstLines = ` ORDER BY i.line LIMIT 20`
+const firstLines = ` ORDER BY line LIMIT 20`
 
 // Copy copies the rows of tables to temporary tables of the transaction. It takes as long as the client takes to send
 // them, so a transaction that locks rows or tables calls it first.
