@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -107,6 +108,14 @@ func writeOwn(ctx context.Context, tx pgx.Tx) (int64, error) {
 		if err == nil {
 			err = writeOwnTags(ctx, tx, account, ids)
 		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	// An erasure that begins later waits for this transaction, and deletes what it wrote.
+	kept, err := tx.Exec(ctx, lockKept, accounts)
+	if err == nil && kept.RowsAffected() < int64(len(accounts)) {
+		err = errors.New("an account of the file has been erased meanwhile")
 	}
 	return tag.RowsAffected(), err
 }

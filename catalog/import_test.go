@@ -261,6 +261,27 @@ func TestImportRefusesChanges(t *testing.T) {
 	}
 }
 
+// TestImportWhileErased: an import does not add questions to an account that is erased after its lines were checked.
+func TestImportWhileErased(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.load(t, question("q", f.ours))
+	tx, err := f.pool.Begin(t.Context())
+	must(t, err)
+	_, err = tx.Exec(t.Context(), `UPDATE own_question_accounts SET additions = additions + 1`)
+	must(t, err)
+	imported := make(chan error, 1)
+	go func() {
+		_, err := f.importLines(t, question("late", f.ours))
+		imported <- err
+	}()
+	storetest.UntilWaiting(t, f.pool, "transactionid")
+	f.exec(t, `UPDATE accounts SET erased_at = now() WHERE id = $1`, f.ours)
+	must(t, tx.Rollback(t.Context()))
+	equal(t, "error", "an account of the file has been erased meanwhile", fmt.Sprint(<-imported))
+	equal(t, "questions", 1, read[int](t, f, `SELECT count(*) FROM own_questions`))
+}
+
 // TestReplaceMethodology: one active methodology covers a measurement type. One file activates a methodology and
 // retires the previous one, in any order of lines.
 func TestReplaceMethodology(t *testing.T) {

@@ -55,6 +55,9 @@ SELECT FROM written`
 
 const incomingAccounts = `SELECT DISTINCT account_id FROM incoming_own_questions WHERE account_id IS NOT NULL ORDER BY account_id`
 
+// lockKept locks the accounts that are not erased.
+const lockKept = `SELECT FROM accounts WHERE id = ANY ($1) AND erased_at IS NULL FOR SHARE`
+
 // upsertOwn returns the questions that it writes. form_hash stays as it is, because the text does.
 const upsertOwn = `
 WITH written AS (
