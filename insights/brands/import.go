@@ -78,8 +78,8 @@ type lineError struct{ error }
 
 // mergeLines locks an account and returns what lines change of its brands.
 func mergeLines(ctx context.Context, tx pgx.Tx, account store.ID, lines []*incoming) (*merge, error) {
-	var erased bool
-	err := tx.QueryRow(ctx, `SELECT erased_at IS NOT NULL FROM accounts WHERE id = $1`, account).Scan(&erased)
+	var erased bool // an erasure that begins later waits for the transaction, and deletes what it wrote
+	err := tx.QueryRow(ctx, `SELECT erased_at IS NOT NULL FROM accounts WHERE id = $1 FOR SHARE`, account).Scan(&erased)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, eachLine(lines, "unknown account")
