@@ -17,7 +17,13 @@ type ListenerConfig struct {
 	Max           int // in total
 	MaxPerAddress int // of one IPv4 address or one IPv6 /64 network
 	Log           *slog.Logger
+
+	// Grown is called when more connections are open than ever before, once for every GrowthStep of them. It may be nil.
+	Grown func()
 }
+
+// GrowthStep is how many connections a call of Grown is for.
+const GrowthStep = 512
 
 // A Listener closes connections beyond its bounds at once, so that clients that connect and send nothing can exhaust
 // neither the descriptors that the database and the admin listener need, nor memory, nor, from one address, the
@@ -28,6 +34,7 @@ type Listener struct {
 
 	mu        sync.Mutex
 	open      int
+	grown     int // connections for which Grown was called
 	byAddress map[netip.Prefix]int
 	rejected  [2]uint64 // beyond Max, beyond MaxPerAddress
 	failed    uint64    // accept errors
@@ -77,7 +84,10 @@ func (l *Listener) acquire(address netip.Prefix) bool {
 		}
 		l.byAddress[address]++
 	}
-	l.open++
+	if l.open++; l.open > l.grown && l.cfg.Grown != nil {
+		l.grown += GrowthStep
+		l.cfg.Grown()
+	}
 	return true
 }
 

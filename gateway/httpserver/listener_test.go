@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -133,3 +134,21 @@ func TestServeReturnsTheErrorOfAListener(t *testing.T) {
 }
 
 func (l *fakeListener) Close() error { return nil }
+
+// TestListenerGrows: Grown is called for each step of connections that are open at a time, and not again for those that
+// replace others.
+func TestListenerGrows(t *testing.T) {
+	calls := 0
+	l := NewListener(nil, ListenerConfig{Max: 3 * GrowthStep, Grown: func() { calls++ }})
+	for range 2 {
+		for range GrowthStep + 1 {
+			l.acquire(netip.Prefix{})
+		}
+		if calls != 2 {
+			t.Errorf("%d connections: %d calls, want 2", l.open, calls)
+		}
+		for l.open > 0 {
+			l.release(netip.Prefix{})
+		}
+	}
+}

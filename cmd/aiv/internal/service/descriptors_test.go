@@ -1,6 +1,9 @@
 package service
 
-import "testing"
+import (
+	"runtime/debug"
+	"testing"
+)
 
 // TestServiceFitsItsDescriptors: what a service opens at most fits into its descriptors, unless these are too few for anything.
 func TestServiceFitsItsDescriptors(t *testing.T) {
@@ -21,4 +24,23 @@ func TestServiceFitsItsDescriptors(t *testing.T) {
 			t.Errorf("%d descriptors: aiv dispatch may take %d", test.descriptors, all)
 		}
 	}
+}
+
+// TestAllowMemory: the limit of memory grows with connections, unless an environment variable sets it.
+func TestAllowMemory(t *testing.T) {
+	const before = 1 << 40
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(before))
+	want := func(limit int64) {
+		t.Helper()
+		if got := debug.SetMemoryLimit(-1); got != limit {
+			t.Errorf("the limit grew by %d, want %d", got-before, limit-before)
+		}
+	}
+	t.Setenv("GOMEMLIMIT", "1TiB")
+	allowMemory(1000, false)
+	want(before)
+	t.Setenv("GOMEMLIMIT", "")
+	allowMemory(1000, false)
+	allowMemory(1, true)
+	want(before + 1000*plainMemory + tlsMemory)
 }

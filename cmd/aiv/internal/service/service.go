@@ -67,6 +67,7 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 	maxConnections := cmp.Or(s.maxConnections, defaultConnections(maxDescriptors(), s.maxConns+s.outgoing))
 	listener := httpserver.NewListener(l.Main, httpserver.ListenerConfig{
 		Max: maxConnections, MaxPerAddress: cmp.Or(s.maxPerAddress, max(1, maxConnections/2)), Log: s.log,
+		Grown: func() { allowMemory(httpserver.GrowthStep, s.TLS()) },
 	})
 	s.metrics.Also(listener.WriteMetrics)
 	s.metrics.Also(s.logs.WriteMetrics)

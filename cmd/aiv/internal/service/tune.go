@@ -15,8 +15,26 @@ const (
 )
 
 // memoryLimit bounds that trade: garbage is collected more often as memory approaches it. Live memory is bounded below
-// it under any load.
+// it under any load, except for that of connections, by which the limit grows: garbage would be collected all the time.
 const memoryLimit = 192 << 20
+
+// Memory of an idle connection.
+const (
+	plainMemory = 20 << 10
+	tlsMemory   = 32 << 10
+)
+
+// allowMemory raises the limit by the memory of connections.
+func allowMemory(connections int, tls bool) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	each := plainMemory
+	if tls {
+		each = tlsMemory
+	}
+	debug.SetMemoryLimit(debug.SetMemoryLimit(-1) + int64(connections*each))
+}
 
 // TuneServe sets the limits of the Go runtime for aiv serve, except those that environment variables set. A process
 // calls it once.
