@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"aiv/cmd/aiv/internal/service"
 	"aiv/cmd/aiv/internal/status"
 	"aiv/store/schema"
 	"aiv/store/storetest"
@@ -69,6 +70,17 @@ INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SE
 		`providers\t1, all dependencies met\n$`}.expect(t, url)
 	prints{"status -json", 0, `"providers":\[\{"code":"acme","name":"Acme <AI>","unmet":\[\],"per_minute":null,[^\]]*"jobs_leased":0\}\],` +
 		`"queue":\{"open_runs":2,"queued_jobs":8,"oldest_created_at":"[^"]+","oldest_age_seconds":72\d\d\}`}.expect(t, url)
+}
+
+// TestStatusOfManyDeliveries: the status does not give the bound of the count as the number of deliveries.
+func TestStatusOfManyDeliveries(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	s := status.Status{Webhooks: &status.Webhooks{Pending: service.MaxCounted, LagSeconds: 60}}
+	s.Write(&text)
+	if want := "webhooks\tat least 10000 pending deliveries, due for 1m\n"; !strings.Contains(text.String(), want) {
+		t.Errorf("want %q in\n%s", want, text.String())
+	}
 }
 
 // acmeIsMet records the dependencies of the sample catalog's provider as met.

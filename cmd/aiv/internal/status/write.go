@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/cmd/aiv/internal/service"
 	"aiv/store/schema"
 )
 
@@ -123,6 +124,9 @@ func (q *Queue) text() string {
 
 func (w *Webhooks) text() string {
 	text := cli.Count(w.Pending, "pending delivery", "pending deliveries")
+	if w.Pending >= service.MaxCounted {
+		text = "at least " + text
+	}
 	if w.LagSeconds > 0 {
 		text += ", due for " + cli.FormatDuration(time.Duration(w.LagSeconds*float64(time.Second)).Round(time.Second))
 	}
