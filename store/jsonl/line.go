@@ -35,7 +35,7 @@ var limits = strictjson.Limits{Depth: 16, Values: maxLine}
 // which may be nil, is called with the number of lines read so far.
 func Read(r io.Reader, progress func(lines int), each func(*Line)) error {
 	scanner := bufio.NewScanner(r)
-	scanner.Buffer(make([]byte, 64<<10), maxLine)
+	scanner.Buffer(make([]byte, 64<<10), maxLine+1) // and the newline
 	var errs []error
 	number := 0
 	for scanner.Scan() {

@@ -115,7 +115,7 @@ func TestRead(t *testing.T) {
 	}{
 		{"an empty file", "", 0, "<nil>"},
 		{"empty lines", " \n\t\r\n\n", 0, "<nil>"},
-		{"a long line", lineOf(most-1) + "\n", 1, "<nil>"},
+		{"a long line", lineOf(most) + "\n", 1, "<nil>"},
 		{"too long a line", "{}\n" + lineOf(most+1), 1, "line 1: missing member \"k\"\nline 2: longer than 1048576 bytes"},
 		{"not an object", `[1]`, 0, "line 1: not a JSON object"},
 		{"not JSON", ` kind: a`, 0, `line 1: at byte 1: "kind" is not a JSON value`},
