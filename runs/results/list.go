@@ -235,8 +235,8 @@ func (l *listing) states(ctx context.Context, ordinals []int32) ([]Result, []int
 	if err != nil {
 		return nil, nil, err
 	}
-	results, sizes, read := make([]Result, len(ordinals)), make([]int, len(ordinals)), 0
-	for ; rows.Next(); read++ {
+	results, sizes := make([]Result, len(ordinals)), make([]int, len(ordinals))
+	for rows.Next() {
 		var no int
 		var answer *int // its length
 		var r Result
@@ -254,7 +254,7 @@ func (l *listing) states(ctx context.Context, ordinals []int32) ([]Result, []int
 		}
 		results[no-1], sizes[no-1] = r, size
 	}
-	if rows.Err() == nil && read == 0 { // the run was deleted since it was read
+	if rows.Err() == nil && rows.CommandTag().RowsAffected() == 0 { // the run was deleted since it was read
 		return nil, nil, runs.ErrNotFound
 	}
 	return results, sizes, rows.Err()
