@@ -119,24 +119,24 @@ func (w *worker) renew(ctx context.Context) {
 	next := time.NewTimer(every)
 	defer next.Stop()
 	var round time.Time // when the renewal of all jobs began
-	var failed []attempt
+	var due []attempt   // of them, those that are not renewed
 	for {
 		select {
 		case <-next.C:
 		case <-ctx.Done():
 			return
 		}
-		if len(failed) == 0 || time.Since(round) >= every {
+		if len(due) == 0 || time.Since(round) >= every {
 			w.mu.Lock()
-			failed = attempts(slices.Collect(maps.Values(w.held)))
+			due = attempts(slices.Collect(maps.Values(w.held)))
 			w.mu.Unlock()
 			round = time.Now()
 		}
 		var err error
-		failed, err = w.renewOnce(ctx, failed)
+		due, err = w.renewOnce(ctx, due)
 		next.Reset(time.Until(round.Add(every)))
 		if err != nil && ctx.Err() == nil && !w.refused(err) {
-			w.cfg.Log.Warn("cannot renew leases; retrying", "jobs", len(failed), "error", err)
+			w.cfg.Log.Warn("cannot renew leases; retrying", "jobs", len(due), "error", err)
 			next.Reset(min(every, time.Second))
 		}
 	}
