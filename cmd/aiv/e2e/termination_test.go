@@ -29,13 +29,11 @@ func (p *process) served() int64 {
 // on its way, as it does when it ends and the client was slow to send it; such a request is not read. So does it if the
 // client was very slow to send the first one.
 func (p *process) exchange(t *testing.T, keys, key string, answered *atomic.Int64, over func() bool) (n int, err error) {
-	began := time.Now()
-	conn, err := net.Dial("tcp", p.host())
+	conn, late, err := dialProcess(p.host())
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close()
-	late := time.Since(began) > silent
 	r := bufio.NewReader(conn)
 	for ; !over(); n++ {
 		request := wireGet("?path=/v1/me", key)
@@ -60,9 +58,13 @@ func (p *process) exchange(t *testing.T, keys, key string, answered *atomic.Int6
 	return n, nil
 }
 
-// silent is less than the time after which a process closes a connection without a request, 20 s. This process may have
-// been stopped for that long before it sends one.
-const silent = 10 * time.Second
+// dialProcess connects to a process, and reports whether that took so long that the process may close the connection because it
+// has got no request for 20 s: this process may have been stopped for that long.
+func dialProcess(host string) (conn net.Conn, late bool, err error) {
+	began := time.Now()
+	conn, err = net.Dial("tcp", host)
+	return conn, time.Since(began) > 10*time.Second, err
+}
 
 // TestFaultRollingRestart: two processes share a port by sockets that are passed as systemd does. They are replaced one
 // after the other under load, by SIGTERM. No request fails on a new connection, and each that was read on a kept one is
@@ -150,13 +152,11 @@ func exchangeOne(conn net.Conn, r *bufio.Reader, request string) (w *http.Respon
 
 // once sends a request on a new connection.
 func once(host, request string) error {
-	began := time.Now()
-	conn, err := net.Dial("tcp", host)
+	conn, late, err := dialProcess(host)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	late := time.Since(began) > silent
 	w, _, err := exchangeOne(conn, bufio.NewReader(conn), request)
 	if late && errors.Is(err, errCutOff) {
 		return nil
