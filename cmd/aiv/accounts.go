@@ -28,7 +28,13 @@ func accountsGroup() cli.Command {
 				Examples: []string{"aiv accounts create -name 'Acme' -plan growth"},
 				Run:      audited(accountsCreate),
 			},
-			{Name: "list", Summary: "List the accounts, oldest first", Usage: "[-json]", Examples: []string{"aiv accounts list"}, Run: reading(accountsList)},
+			{
+				Name:     "list",
+				Summary:  "List the accounts, oldest first",
+				Usage:    "[-json]",
+				Examples: []string{"aiv accounts list"},
+				Run:      reading(accountsList),
+			},
 			{
 				Name:     "set-plan",
 				Summary:  "Change the plan of an account, from the next request on",

@@ -62,7 +62,9 @@ func catalogImport(ctx context.Context, c *call) error {
 
 // importFile is a command whose argument is a JSON Lines file. read imports it and returns the counts of its lines, for
 // JSON and as text.
-func (c *call) importFile(ctx context.Context, read func(pool *pgxpool.Pool, file io.Reader, progress func(int)) (any, string, error)) error {
+func (c *call) importFile(
+	ctx context.Context, read func(pool *pgxpool.Pool, file io.Reader, progress func(int)) (any, string, error),
+) error {
 	args, err := c.Parse("FILE")
 	if err != nil {
 		return err

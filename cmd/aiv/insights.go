@@ -38,7 +38,8 @@ type importedInsights struct {
 
 func insightsImport(ctx context.Context, c *call) error {
 	return c.importFile(ctx, func(pool *pgxpool.Pool, file io.Reader, progress func(int)) (any, string, error) {
-		n, err := (&insights.Admin{Pool: pool, Actor: c.actor(), Events: gateway.EventData{}, Record: webhooks.Record}).Import(ctx, file, progress)
+		admin := insights.Admin{Pool: pool, Actor: c.actor(), Events: gateway.EventData{}, Record: webhooks.Record}
+		n, err := admin.Import(ctx, file, progress)
 		return importedInsights(n), fmt.Sprintf("%s and %s", cli.Count(n.Recommendations, "recommendation", "recommendations"),
 			cli.Count(n.Alerts, "alert", "alerts")), err
 	})

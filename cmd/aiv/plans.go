@@ -31,7 +31,13 @@ func plansGroup() cli.Command {
 				},
 				Run: audited(plansSet),
 			},
-			{Name: "list", Summary: "List the plans", Usage: "[-json]", Examples: []string{"aiv plans list"}, Run: reading(plansList)},
+			{
+				Name:     "list",
+				Summary:  "List the plans",
+				Usage:    "[-json]",
+				Examples: []string{"aiv plans list"},
+				Run:      reading(plansList),
+			},
 		},
 	}
 }

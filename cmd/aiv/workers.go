@@ -28,7 +28,13 @@ func workersGroup() cli.Command {
 				},
 				Run: audited(workersCreate),
 			},
-			{Name: "list", Summary: "List the workers, oldest first", Usage: "[-json]", Examples: []string{"aiv workers list"}, Run: reading(workersList)},
+			{
+				Name:     "list",
+				Summary:  "List the workers, oldest first",
+				Usage:    "[-json]",
+				Examples: []string{"aiv workers list"},
+				Run:      reading(workersList),
+			},
 			{
 				Name:     "revoke",
 				Summary:  "Revoke a worker's token permanently, from the next request on",
