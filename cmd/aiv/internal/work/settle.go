@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -142,23 +143,31 @@ func (w *worker) renew(ctx context.Context) {
 	}
 }
 
-// renewOnce renews the leases of jobs, and returns the jobs whose request failed, with the last error.
+// renewOnce renews the leases of jobs, and returns the jobs whose request failed, with the last error. Its requests are
+// sent at the same time: if several got no answer in turn, the leases of the last ones would end meanwhile.
 func (w *worker) renewOnce(ctx context.Context, jobs []attempt) (failed []attempt, err error) {
+	var mu sync.Mutex
+	var requests sync.WaitGroup
 	for part := range slices.Chunk(jobs, maxJobs) {
-		var states []struct {
-			ID, State string
-			Attempt   int64
-		}
-		sent := time.Now()
-		body := map[string]any{"lease_seconds": int(w.cfg.Lease / time.Second), "jobs": part}
-		if e := w.client.call(ctx, min(w.cfg.Lease/3, callTime), "/heartbeat", body, &states); e != nil {
-			failed, err = append(failed, part...), e
-			continue
-		}
-		for _, s := range states {
-			w.renewed(s.ID, s.Attempt, s.State, sent.Add(w.cfg.Lease))
-		}
+		requests.Go(func() {
+			var states []struct {
+				ID, State string
+				Attempt   int64
+			}
+			sent := time.Now()
+			body := map[string]any{"lease_seconds": int(w.cfg.Lease / time.Second), "jobs": part}
+			if e := w.client.call(ctx, min(w.cfg.Lease/3, callTime), "/heartbeat", body, &states); e != nil {
+				mu.Lock()
+				failed, err = append(failed, part...), e
+				mu.Unlock()
+				return
+			}
+			for _, s := range states {
+				w.renewed(s.ID, s.Attempt, s.State, sent.Add(w.cfg.Lease))
+			}
+		})
 	}
+	requests.Wait()
 	return failed, err
 }
 
