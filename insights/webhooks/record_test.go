@@ -53,16 +53,16 @@ JOIN events v ON v.account_id = d.account_id AND v.id = d.event_id`).Scan(&got))
 }
 
 // TestEventTime: an event and its deliveries have one time, which is not before what caused the event in the same
-// transaction.
+// transaction. The account is due from then on, however long ago the transaction began.
 func TestEventTime(t *testing.T) {
 	f := newFixture(t)
 	tx := storetest.Begin(t, f.Pool, `CREATE TEMPORARY TABLE cause ON COMMIT DROP AS SELECT clock_timestamp() AS at`)
 	must(t, Record(t.Context(), tx, []events.Cause{cause(f.account, events.RunCompleted)}))
 	var ordered bool
 	must(t, tx.QueryRow(t.Context(), `
-SELECT c.at <= e.created_at AND e.created_at = d.created_at
-FROM cause c, events e JOIN webhook_deliveries d ON d.account_id = e.account_id AND d.event_id = e.id`).Scan(&ordered))
-	equal(t, "the event follows its cause, and its delivery has its time", true, ordered)
+SELECT c.at <= e.created_at AND e.created_at = d.created_at AND c.at <= q.wake_at
+FROM cause c, webhook_queues q, events e JOIN webhook_deliveries d ON d.account_id = e.account_id AND d.event_id = e.id`).Scan(&ordered))
+	equal(t, "the event and the wake follow the cause, and the delivery has the time of the event", true, ordered)
 }
 
 // TestRecordConcurrently: concurrent transactions about the same runs write each event once, and wait for each other.

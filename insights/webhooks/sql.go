@@ -49,7 +49,7 @@ INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())` + wake
 	lockQueues = `SELECT FROM webhook_queues WHERE account_id = ANY ($1) ORDER BY account_id FOR NO KEY UPDATE`
 
 	// recordEvents wakes queues that lockQueues has locked. The order is for queues of accounts that got their first
-	// endpoint since then.
+	// endpoint since then. The transaction may have begun long ago, so now() may precede the lease of an owner by any time.
 	recordEvents = `
 WITH ` + events.Recorded + `, queued AS (
   INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, created_at)
@@ -60,10 +60,11 @@ WITH ` + events.Recorded + `, queued AS (
   RETURNING account_id
 )
 INSERT INTO webhook_queues AS q (account_id, wake_at)
-SELECT DISTINCT account_id, now() FROM queued ORDER BY account_id` + wakeQueues
+SELECT DISTINCT account_id, (SELECT clock_timestamp()) FROM queued ORDER BY account_id` + wakeQueues
 
-	// wakeQueues leaves the lease of an owner. A lease lasts less than a minute, and a transaction less than another. A
-	// lease that ends later is from a time when the database's clock was ahead; its process may have ended.
+	// wakeQueues leaves the lease of an owner. A lease lasts less than a minute, and a transaction that wakes a queue at
+	// its now() less than another. A lease that ends later is from a time when the database's clock was ahead; its
+	// process may have ended.
 	wakeQueues = `
 ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1,
   wake_at = CASE WHEN q.owner IS NULL THEN LEAST(q.wake_at, excluded.wake_at)
