@@ -157,7 +157,7 @@ func fillGolden(t testing.TB, url string) *fixture {
 	run := f.run(t, f.gateway(io.Discard), f.keys["full"])
 	lines = strings.NewReplacer("{account:main}", main, "{account:other}", other, "{run}", run).
 		Replace(readGolden(t, "insights.jsonl"))
-	insightsAdmin := &insights.Admin{Pool: pool, Actor: "golden", Events: gateway.EventData{}, Record: webhooks.Record}
+	insightsAdmin := &insights.Admin{Pool: pool, Actor: "golden", Events: gateway.EventData{}, Record: webhooks.RecordMany}
 	_, err = insightsAdmin.Import(ctx, strings.NewReader(lines), nil)
 	must(t, err)
 	return f

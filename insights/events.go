@@ -64,17 +64,22 @@ func (in *incoming) newEvents(ctx context.Context, tx pgx.Tx) ([]candidate, erro
 	return slices.DeleteFunc(in.candidates, func(c candidate) bool { return before[subject{c.id, c.eventType}].isActive }), nil
 }
 
-// record records events for what has become suggested or open. Accounts are in the order in which webhooks locks them.
+// record records events for what has become suggested or open.
 func (a *Admin) record(ctx context.Context, tx pgx.Tx, active []candidate) error {
 	slices.SortStableFunc(active, func(a, b candidate) int { return a.account.Compare(b.account) })
-	for step := range slices.Chunk(active, recordStep) {
-		causes := make([]events.Cause, len(step))
-		for i, c := range step {
-			causes[i] = events.Cause{AccountID: c.account, ID: store.NewID(), Type: c.eventType, SubjectID: c.id, Data: c.encode(a.Events, c.brand, c.schedule)}
-		}
-		if err := a.Record(ctx, tx, causes); err != nil {
-			return err
-		}
+	var accounts []store.ID
+	for _, c := range active {
+		accounts = append(accounts, c.account)
 	}
-	return nil
+	return a.Record(ctx, tx, slices.Compact(accounts), func(yield func([]events.Cause) bool) {
+		for step := range slices.Chunk(active, recordStep) {
+			causes := make([]events.Cause, len(step))
+			for i, c := range step {
+				causes[i] = events.Cause{AccountID: c.account, ID: store.NewID(), Type: c.eventType, SubjectID: c.id, Data: c.encode(a.Events, c.brand, c.schedule)}
+			}
+			if !yield(causes) {
+				return
+			}
+		}
+	})
 }

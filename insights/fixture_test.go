@@ -38,7 +38,7 @@ func newSiteOn(t *testing.T, kept *storetest.Kept[*pgxpool.Pool], open func(test
 		return storetest.Clear(pool, "recommendations alerts events webhook_deliveries webhook_queues measurement_runs "+
 			"credentials audit_log accounts", "")
 	})
-	return &site{insights.Admin{Pool: pool, Actor: "ann", Events: eventData{}, Record: webhooks.Record}, t}
+	return &site{insights.Admin{Pool: pool, Actor: "ann", Events: eventData{}, Record: webhooks.RecordMany}, t}
 }
 
 // try imports lines.

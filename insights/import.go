@@ -17,7 +17,7 @@ type Admin struct {
 	Pool   *pgxpool.Pool
 	Actor  string // the operator, for audit_log
 	Events EventData
-	Record events.Recorder
+	Record events.RecorderOfMany
 }
 
 // Imported counts the lines of each kind in an imported file.

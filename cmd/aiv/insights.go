@@ -38,7 +38,7 @@ type importedInsights struct {
 
 func insightsImport(ctx context.Context, c *call) error {
 	return c.importFile(ctx, func(pool *pgxpool.Pool, file io.Reader, progress func(int)) (any, string, error) {
-		admin := insights.Admin{Pool: pool, Actor: c.actor(), Events: gateway.EventData{}, Record: webhooks.Record}
+		admin := insights.Admin{Pool: pool, Actor: c.actor(), Events: gateway.EventData{}, Record: webhooks.RecordMany}
 		n, err := admin.Import(ctx, file, progress)
 		return importedInsights(n), fmt.Sprintf("%s and %s", cli.Count(n.Recommendations, "recommendation", "recommendations"),
 			cli.Count(n.Alerts, "alert", "alerts")), err

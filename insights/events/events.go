@@ -10,6 +10,7 @@ package events
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -104,6 +105,10 @@ type Cause struct {
 // It comes after the transaction's other statements. Several calls in one transaction must have accounts in ascending
 // order.
 type Recorder func(ctx context.Context, tx store.Tx, causes []Cause) error
+
+// A RecorderOfMany is a Recorder of more events than one statement should write. all has the causes of one statement in
+// each element, and may be read twice. accounts are those of all causes.
+type RecorderOfMany func(ctx context.Context, tx pgx.Tx, accounts []store.ID, all iter.Seq[[]Cause]) error
 
 // Args returns the parameters of Recorded.
 func Args(causes []Cause) []any {

@@ -51,16 +51,33 @@ INSERT INTO webhook_queues AS q (account_id, wake_at) VALUES ($1, now())` + wake
 	// recordEvents wakes queues that lockQueues has locked. The order is for queues of accounts that got their first
 	// endpoint since then. The transaction may have begun long ago, so now() may precede the lease of an owner by any time.
 	recordEvents = `
-WITH ` + events.Recorded + `, queued AS (
-  INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, created_at)
-  SELECT a.account_id, a.id, e.id, a.created_at
-  FROM added a
-  JOIN webhook_endpoints e ON e.account_id = a.account_id AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
-    AND (a.type = ANY (e.events) OR e.events = '{*}')
+WITH ` + events.Recorded + `, queued AS (` + addDeliveries + `
   RETURNING account_id
 )
 INSERT INTO webhook_queues AS q (account_id, wake_at)
 SELECT DISTINCT account_id, (SELECT clock_timestamp()) FROM queued ORDER BY account_id` + wakeQueues
+
+	// recordWithoutQueues is recordEvents without the queues.
+	recordWithoutQueues = `
+WITH ` + events.Recorded + addDeliveries
+
+	// addDeliveries adds the deliveries of added, the events that were written.
+	addDeliveries = `
+  INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, created_at)
+  SELECT a.account_id, a.id, e.id, a.created_at
+  FROM added a
+  JOIN webhook_endpoints e ON e.account_id = a.account_id AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
+    AND (a.type = ANY (e.events) OR e.events = '{*}')`
+
+	// subscribed are the enabled endpoints of accounts. Each change of one changes updated_at.
+	subscribed = `
+SELECT account_id, id, updated_at FROM webhook_endpoints
+WHERE account_id = ANY ($1) AND deleted_at IS NULL AND disabled_reason IS NULL ORDER BY account_id, id`
+
+	// wakeLocked wakes queues that lockQueues has locked.
+	wakeLocked = `
+INSERT INTO webhook_queues AS q (account_id, wake_at)
+SELECT k.account_id, (SELECT clock_timestamp()) FROM unnest($1::uuid[]) AS k (account_id) ORDER BY k.account_id` + wakeQueues
 
 	// wakeQueues leaves the lease of an owner. A lease lasts less than a minute, and a transaction that wakes a queue at
 	// its now() less than another. A lease that ends later is from a time when the database's clock was ahead; its

@@ -356,7 +356,7 @@ func TestEvaluationWaitsForRecount(t *testing.T) {
 // imports replaces derived rows by these lines, as an operator's import does.
 func (m *monitored) imports(t *testing.T, lines ...string) error {
 	t.Helper()
-	admin := &insights.Admin{Pool: m.pool, Actor: "ann", Events: gateway.EventData{}, Record: webhooks.Record}
+	admin := &insights.Admin{Pool: m.pool, Actor: "ann", Events: gateway.EventData{}, Record: webhooks.RecordMany}
 	_, err := admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "\n")+"\n"), nil)
 	return err
 }

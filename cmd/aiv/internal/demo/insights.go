@@ -39,7 +39,7 @@ func (d *past) importInsights(ctx context.Context) error {
 	if err := lines.Execute(&file, nil); err != nil {
 		return err
 	}
-	admin := &insights.Admin{Pool: d.pool, Actor: actor, Events: gateway.EventData{}, Record: webhooks.Record}
+	admin := &insights.Admin{Pool: d.pool, Actor: actor, Events: gateway.EventData{}, Record: webhooks.RecordMany}
 	_, err = admin.Import(ctx, &file, nil)
 	return err
 }
