@@ -126,7 +126,7 @@ SELECT c.relname, p.type || ' (' || n.attname || ')'
 FROM tables c JOIN pg_attribute n ON n.attrelid = c.oid AND n.attnum > 0 AND NOT n.attisdropped CROSS JOIN unnest('{SELECT,INSERT,UPDATE}'::text[]) AS p (type)
 WHERE has_column_privilege($1, c.oid, n.attnum, p.type)
   AND NOT EXISTS (SELECT FROM granted g WHERE g.oid = c.oid AND g.attnum IN (0, n.attnum) AND g.privilege_type = p.type)
-ORDER BY 1, 2 LIMIT 1`, role).Scan(&table, &privilege)
+ORDER BY 1, 2 LIMIT 1`, pgx.Identifier{role}.Sanitize()).Scan(&table, &privilege) // the text of a regrole
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}

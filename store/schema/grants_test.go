@@ -18,7 +18,7 @@ import (
 func TestGrantRefuses(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
-	role, quoted := storetest.NewRole(t, pool, "_serve")
+	role, quoted := storetest.NewRole(t, pool, "_Serve 1.0") // a name that SQL must quote
 	_, group := storetest.NewRole(t, pool, "_group")
 	storetest.Exec(t, pool, "GRANT "+group+" TO "+quoted)
 	for _, test := range []struct{ privilege, to, want string }{
