@@ -259,7 +259,7 @@ func (t *Terms) detail() map[string]any {
 		detail["rate_limit_per_minute"] = *t.RateLimit
 	}
 	if t.ExpiresAt != nil {
-		detail["expires_at"] = t.expiry()
+		detail["expires_at"] = store.FormatTimeOrNil(t.expiry())
 	}
 	return detail
 }
