@@ -45,18 +45,16 @@ func TestLineFields(t *testing.T) {
 		Word: "b", Text: "T", List: []string{"x"}, Number: 7, Bool: true, Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		NullList: &list, NullFloat: &float,
 	}
-	for name, text := range map[string]string{
-		"as written":    whole,
-		"with spaces":   strings.NewReplacer(`":`, `" : `, `,"`, ` ,	"`).Replace(whole),
-		"with escapes":  strings.Replace(whole, `"title":"T"`, `"t\u0069tle":"\u0054"`, 1),
-		"Windows lines": whole + "\r\n",
+	for _, text := range []string{
+		whole,
+		strings.NewReplacer(`":`, `" : `, `,"`, ` ,	"`, `"title":"T"`, `"t\u0069tle":"\u0054"`).Replace(whole) + "\r\n",
 	} {
 		var got []everything
 		if err := jsonl.Read(strings.NewReader(text), nil, func(l *jsonl.Line) { got = append(got, readEverything(l)) }); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v", text, err)
 		}
 		if diff := cmp.Diff([]everything{want}, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
 	}
 }
@@ -64,26 +62,20 @@ func TestLineFields(t *testing.T) {
 func TestLineFaults(t *testing.T) {
 	for _, test := range []struct{ old, new, want string }{
 		{`"kind":"b"`, `"kind":"c"`, "kind must be one of a, b"},
-		{`"kind":"b"`, `"kind":1`, "kind must be a string"},
 		{`"kind":"b"`, `"kind":null`, "kind must not be null"},
-		{`"kind":"b",`, ``, `missing member "kind"`},
 		{`"kind":"b"`, `"Kind":"b"`, `missing member "kind"; unknown member "Kind"`},
 		{`"title":"T"`, `"title":" \t"`, "title must not be empty"},
 		{`"s":""`, `"s":["x"]`, "s must be a string"},
 		{`["x"]`, `"x"`, "list must be an array of strings"},
-		{`["x"]`, `[1]`, "list must be an array of strings"},
 		{`["x"]`, `[null]`, "list must be an array of strings"},
 		{`"n":7`, `"n":7.0`, "n must be an integer"},
-		{`"n":7`, `"n":7e0`, "n must be an integer"},
 		{`"n":7`, `"n":"7"`, "n must be an integer"},
 		{`"n":7`, `"n":99999999999999999999`, "n must be an integer"},
 		{`true`, `1`, "bool must be true or false"},
 		{`"2026-01-02T03:04:05Z"`, `"2026-01-02"`, "at must be an RFC 3339 time"},
-		{`"ns":null`, `"ns":1`, "ns must be a string or null"},
 		{`["y"]`, `{}`, "nl must be an array of strings or null"},
 		{`1.5`, `"1.5"`, "nf must be a number or null"},
 		{`"nt":null`, `"nt":0`, "nt must be an RFC 3339 time or null"},
-		{`"nt":null`, `"nt":null,"z":1,"y":1`, `unknown member "z"; unknown member "y"`},
 		{`"n":7,"bool":true`, `"n":"7"`, `n must be an integer; missing member "bool"`},
 	} {
 		text := strings.Replace(whole, test.old, test.new, 1)
@@ -94,38 +86,32 @@ func TestLineFaults(t *testing.T) {
 	}
 }
 
-// readKeys reads a file whose lines have a member k, and returns how many there are, and the error.
-func readKeys(file io.Reader) (lines int, err string) {
-	return lines, fmt.Sprint(jsonl.Read(file, nil, func(l *jsonl.Line) {
-		lines++
-		jsonl.Field[string](l, "k")
-	}))
-}
-
 // TestRead: which files are read. Package strictjson has the tests of what is JSON.
 func TestRead(t *testing.T) {
+	// readKeys reads a file whose lines have a member k, and returns how many there are, and the error.
+	readKeys := func(file io.Reader) (lines int, err string) {
+		return lines, fmt.Sprint(jsonl.Read(file, nil, func(l *jsonl.Line) {
+			lines++
+			jsonl.Field[string](l, "k")
+		}))
+	}
 	const most = 1 << 20
 	lineOf := func(size int) string {
 		return `{"k":"` + strings.Repeat("x", size-len(`{"k":""}`)) + `"}`
 	}
-	for _, test := range []struct {
-		name, file string
-		lines      int // that are objects
-		want       string
+	for file, test := range map[string]struct {
+		lines int // that are objects
+		want  string
 	}{
-		{"an empty file", "", 0, "<nil>"},
-		{"empty lines", " \n\t\r\n\n", 0, "<nil>"},
-		{"a long line", lineOf(most) + "\n", 1, "<nil>"},
-		{"too long a line", "{}\n" + lineOf(most+1), 1, "line 1: missing member \"k\"\nline 2: longer than 1048576 bytes"},
-		{"not an object", `[1]`, 0, "line 1: not a JSON object"},
-		{"not JSON", ` kind: a`, 0, `line 1: at byte 1: "kind" is not a JSON value`},
-		{"two on one line", `{"k":"a"} {"k":"a"}`, 0, "line 1: at byte 10: expected nothing after the value, found '{'"},
-		{"a member twice", `{"k":"a","k":"b"}`, 0, `line 1: at byte 9: member "k" appears twice`},
-		{"what PostgreSQL does not store", `{"k":"a\u0000"}`, 0, `line 1: at byte 7: \u0000 is not allowed in a string`},
-		{"each faulty line", "{}\n{\"k\":\"a\"}\n\n 7\n", 2, "line 1: missing member \"k\"\nline 4: not a JSON object"},
+		" \n\t\r\n\n":           {0, "<nil>"},
+		lineOf(most) + "\n":     {1, "<nil>"},
+		"{}\n" + lineOf(most+1): {1, "line 1: missing member \"k\"\nline 2: longer than 1048576 bytes"},
+		`{"k":"a"} {"k":"a"}`:   {0, "line 1: at byte 10: expected nothing after the value, found '{'"},
+		"{}\n{\"k\":\"a\"}\n\n 7\n{\"k\":\"\\u0000\"}": {2,
+			"line 1: missing member \"k\"\nline 4: not a JSON object\nline 5: at byte 6: \\u0000 is not allowed in a string"},
 	} {
-		if lines, err := readKeys(strings.NewReader(test.file)); lines != test.lines || err != test.want {
-			t.Errorf("%s: %d lines\n got %s\nwant %s, %d lines", test.name, lines, err, test.want, test.lines)
+		if lines, err := readKeys(strings.NewReader(file)); lines != test.lines || err != test.want {
+			t.Errorf("%.80q: %d lines\n got %s\nwant %s, %d lines", file, lines, err, test.want, test.lines)
 		}
 	}
 

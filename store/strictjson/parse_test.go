@@ -69,13 +69,8 @@ func TestValue(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for name, want := range map[string]*Value{"b": &text, "B": &object, "a": &array, "A": nil, "": nil} {
-		if diff := cmp.Diff(want, got.Member(name), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("member %q (-want +got):\n%s", name, diff)
-		}
-	}
-	if member := text.Member("x"); member != nil {
-		t.Errorf("a string has the member %v", member)
+	if diff := cmp.Diff(&object, got.Member("B"), cmpopts.EquateEmpty()); diff != "" || got.Member("A") != nil {
+		t.Errorf("member B (-want +got):\n%s\nmember A: %v, want none", diff, got.Member("A"))
 	}
 	for want, v := range map[string]Value{
 		"null": {}, "a boolean": yes, "a number": number, "a string": text, "an array": array, "an object": object,
@@ -86,96 +81,69 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// refused are documents that Parse refuses, and the errors.
-var refused = []struct{ name, in, want string }{
-	// The document.
-	{"empty", "", `at byte 0: the document is empty`},
-	{"only white space", " \n\t", `at byte 3: the document is empty`},
-	{"byte order mark", "\ufeff{}", `at byte 0: the document begins with a byte order mark`},
-	{"UTF-16", "{\x00}\x00", `at byte 1: expected a member name in double quotes, found '\x00'`},
-	{"Latin-1", "\"\ufffd perch\xe9\"", `at byte 10: byte 0xe9 is not valid UTF-8 here`},
-	{"cut in a character", "{}\xe2\x82", `at byte 2: byte 0xe2 is not valid UTF-8 here`},
-	{"two values", `{} {}`, `at byte 3: expected nothing after the value, found '{'`},
-	{"no JSON white space", "\u00a01", `at byte 0: expected a value, found '\u00a0'`},
-	{"comment", `{} // no`, `at byte 3: expected nothing after the value, found '/'`},
+// refused are documents that Parse refuses, and the errors, which clients get. FuzzParse tries the rules of encoding/json.
+var refused = []struct{ in, want string }{
+	{" \n\t", `at byte 3: the document is empty`},
+	{"\ufeff{}", `at byte 0: the document begins with a byte order mark`},
+	{"{\x00}\x00", `at byte 1: expected a member name in double quotes, found '\x00'`}, // UTF-16
+	{"\"\ufffd perch\xe9\"", `at byte 10: byte 0xe9 is not valid UTF-8 here`},          // Latin-1
+	{"{}\xe2\x82", `at byte 2: byte 0xe2 is not valid UTF-8 here`},
+	{`{} {}`, `at byte 3: expected nothing after the value, found '{'`},
+	{"\u00a01", `at byte 0: expected a value, found '\u00a0'`},
 
-	// Words.
-	{"cut word", `[tru]`, `at byte 1: "tru" is not a JSON value`},
-	{"NaN", `{"a":NaN}`, `at byte 5: "NaN" is not a JSON value`},
-	{"Infinity", `-Infinity`, `at byte 1: expected a digit after "-", found 'I'`},
-	{"long word", strings.Repeat("x", 500), `at byte 0: "` + strings.Repeat("x", 64) + `…" is not a JSON value`},
+	{`{"a":NaN}`, `at byte 5: "NaN" is not a JSON value`},
+	{strings.Repeat("x", 500), `at byte 0: "` + strings.Repeat("x", 64) + `…" is not a JSON value`},
+	{`-Infinity`, `at byte 1: expected a digit after "-", found 'I'`},
+	{`1.`, `at byte 2: expected a digit after a decimal point, but the document ends`},
+	{`[1e]`, `at byte 3: expected a digit in an exponent, found ']'`},
+	{`-01`, `at byte 0: a number has a leading zero`},
 
-	// Numbers.
-	{"plus", `+1`, `at byte 0: expected a value, found '+'`},
-	{"bare point", `.5`, `at byte 0: expected a value, found '.'`},
-	{"no fraction", `1.`, `at byte 2: expected a digit after a decimal point, but the document ends`},
-	{"no exponent", `[1e]`, `at byte 3: expected a digit in an exponent, found ']'`},
-	{"bare minus", `-`, `at byte 1: expected a digit after "-", but the document ends`},
-	{"leading zero", `[007]`, `at byte 1: a number has a leading zero`},
-	{"negative leading zero", `-01`, `at byte 0: a number has a leading zero`},
+	{`["abc]`, `at byte 1: a string has no closing quote`},
+	{`"abc\"`, `at byte 0: a string has no closing quote`},
+	{"\"a\x1fb\"", `at byte 2: control character U+001F in a string must be escaped`},
+	{`"\é"`, `at byte 2: expected one of " \ / b f n r t u after a backslash, found 'é'`},
+	{`"\`, `at byte 2: expected one of " \ / b f n r t u after a backslash, but the document ends`},
+	{`{"\u0000":1}`, `at byte 2: \u0000 is not allowed in a string`},
+	{`"\u+123"`, `at byte 1: \u needs four hexadecimal digits`},
+	{`"\u12`, `at byte 1: \u needs four hexadecimal digits`},
+	{`"a\ud800"`, `at byte 2: \ud800 is half of a surrogate pair`},
+	{`"\ud800\ud800"`, `at byte 1: \ud800 is half of a surrogate pair`},
+	{`"\uDC00"`, `at byte 1: \udc00 is half of a surrogate pair`},
+	{`"\ud800dc00"`, `at byte 1: \ud800 is half of a surrogate pair`},
+	{`"\ud800\ufffd"`, `at byte 1: \ud800 is half of a surrogate pair`},
+	{`"\ud800\udc0"`, `at byte 7: \u needs four hexadecimal digits`},
+	{"\"\uffff\"", `at byte 1: noncharacter U+FFFF is not allowed in a string`},
+	{"\"\ufdd0\"", `at byte 1: noncharacter U+FDD0 is not allowed in a string`},
+	{"\"\U0010ffff\"", `at byte 1: noncharacter U+10FFFF is not allowed in a string`},
+	{`"\ufdef"`, `at byte 1: noncharacter U+FDEF is not allowed in a string`},
+	{`"\ud83f\udffe"`, `at byte 1: noncharacter U+1FFFE is not allowed in a string`},
 
-	// Strings.
-	{"single quotes", `'a'`, `at byte 0: expected a value, found '\''`},
-	{"not closed", `["abc]`, `at byte 1: a string has no closing quote`},
-	{"last quote escaped", `"abc\"`, `at byte 0: a string has no closing quote`},
-	{"line break", "\"a\nb\"", `at byte 2: control character U+000A in a string must be escaped`},
-	{"NUL", "\"\x00\"", `at byte 1: control character U+0000 in a string must be escaped`},
-	{"unknown escape", `"\x41"`, `at byte 2: expected one of " \ / b f n r t u after a backslash, found 'x'`},
-	{"escape of a wide character", `"\é"`, `at byte 2: expected one of " \ / b f n r t u after a backslash, found 'é'`},
-	{"cut escape", `"\`, `at byte 2: expected one of " \ / b f n r t u after a backslash, but the document ends`},
-	{"escaped NUL", `"a\u0000"`, `at byte 2: \u0000 is not allowed in a string`},
-	{"escaped NUL in a name", `{"\u0000":1}`, `at byte 2: \u0000 is not allowed in a string`},
-	{"three digits", `"\u12"`, `at byte 1: \u needs four hexadecimal digits`},
-	{"signed digits", `"\u+123"`, `at byte 1: \u needs four hexadecimal digits`},
-	{"cut digits", `"\u12`, `at byte 1: \u needs four hexadecimal digits`},
-	{"high surrogate alone", `"a\ud800"`, `at byte 2: \ud800 is half of a surrogate pair`},
-	{"two high surrogates", `"\ud800\ud800"`, `at byte 1: \ud800 is half of a surrogate pair`},
-	{"low surrogate alone", `"\uDC00"`, `at byte 1: \udc00 is half of a surrogate pair`},
-	{"high surrogate, then text", `"\ud800dc00"`, `at byte 1: \ud800 is half of a surrogate pair`},
-	{"high surrogate, then U+FFFD", `"\ud800\ufffd"`, `at byte 1: \ud800 is half of a surrogate pair`},
-	{"cut surrogate pair", `"\ud800\udc0"`, `at byte 7: \u needs four hexadecimal digits`},
-	{"noncharacter", "\"\uffff\"", `at byte 1: noncharacter U+FFFF is not allowed in a string`},
-	{"first noncharacter", "\"\ufdd0\"", `at byte 1: noncharacter U+FDD0 is not allowed in a string`},
-	{"last noncharacter", "\"\U0010ffff\"", `at byte 1: noncharacter U+10FFFF is not allowed in a string`},
-	{"escaped noncharacter", `"\ufdef"`, `at byte 1: noncharacter U+FDEF is not allowed in a string`},
-	{"escaped noncharacter in two parts", `"\ud83f\udffe"`, `at byte 1: noncharacter U+1FFFE is not allowed in a string`},
+	{`[1,]`, `at byte 3: expected a value, found ']'`},
+	{`[1 2]`, `at byte 3: expected "," or "]", found '2'`},
+	{`{"a":1`, `at byte 6: expected "," or "}", but the document ends`},
+	{`{"a":1,}`, `at byte 7: expected a member name in double quotes, found '}'`},
+	{`{"a" 1}`, `at byte 5: expected ":" after a member name, found '1'`},
+	{`{"a":1,"\u0061":2}`, `at byte 7: member "a" appears twice`},
+	{`[{"b":{"a":1,"c":{"a":1},"a":2}}]`, `at byte 25: member "a" appears twice`},
+	{`{"` + longName + `èèè":1,"` + longName + `èèè":2}`, `at byte 75: member "` + longName + `…" appears twice`},
 
-	// Arrays.
-	{"comma at the end of an array", `[1,]`, `at byte 3: expected a value, found ']'`},
-	{"no comma", `[1 2]`, `at byte 3: expected "," or "]", found '2'`},
-
-	// Objects.
-	{"open object", `{`, `at byte 1: expected a member name in double quotes, but the document ends`},
-	{"open object with a member", `{"a":1`, `at byte 6: expected "," or "}", but the document ends`},
-	{"comma at the end of an object", `{"a":1,}`, `at byte 7: expected a member name in double quotes, found '}'`},
-	{"name without quotes", `{a:1}`, `at byte 1: expected a member name in double quotes, found 'a'`},
-	{"no colon", `{"a" 1}`, `at byte 5: expected ":" after a member name, found '1'`},
-	{"no value", `{"a":}`, `at byte 5: expected a value, found '}'`},
-	{"twice", `{"path":"/v1/me","path":"/v1/runs"}`, `at byte 17: member "path" appears twice`},
-	{"twice after unescaping", `{"a":1,"\u0061":2}`, `at byte 7: member "a" appears twice`},
-	{"twice and inside", `[{"b":{"a":1,"c":{"a":1},"a":2}}]`, `at byte 25: member "a" appears twice`},
-	{"no name twice", `{"":1,"":2}`, `at byte 6: member "" appears twice`},
-	{"long name twice", `{"` + longName + `èèè":1,"` + longName + `èèè":2}`,
-		`at byte 75: member "` + longName + `…" appears twice`},
-
-	// Bounds.
-	{"depth", strings.Repeat("[", testLimits.Depth+1), `at byte 16: arrays and objects nest more than 16 deep`},
-	{"depth of objects", strings.Repeat(`{"a":`, 17), `at byte 80: arrays and objects nest more than 16 deep`},
-	{"values", "[" + strings.Repeat("0,", testLimits.Values), `at byte 19999: the document has more than 10000 values`},
+	{strings.Repeat("[", testLimits.Depth+1), `at byte 16: arrays and objects nest more than 16 deep`},
+	{strings.Repeat(`{"a":`, 17), `at byte 80: arrays and objects nest more than 16 deep`},
+	{"[" + strings.Repeat("0,", testLimits.Values), `at byte 19999: the document has more than 10000 values`},
 }
 
 func TestParseRefuses(t *testing.T) {
 	for _, test := range refused {
 		_, err := Parse(test.in, testLimits)
 		if e, ok := errors.AsType[*Error](err); !ok || e.Error() != test.want {
-			t.Errorf("%s: Parse(%.80s)\n got %v\nwant %s", test.name, test.in, err, test.want)
+			t.Errorf("Parse(%.80s)\n got %v\nwant %s", test.in, err, test.want)
 		}
 	}
 }
 
 // A name is found again whether the members are compared one by one or by a map, and at any position.
 func TestParseRepeatedNameInWideObject(t *testing.T) {
-	for _, n := range []int{1, 2, fewNames - 1, fewNames, fewNames + 1, fewNames + 2, 1000} {
+	for _, n := range []int{fewNames - 1, fewNames, fewNames + 1, 1000} {
 		object := wideObject(n)
 		for _, first := range []int{0, n / 2, n - 1} {
 			in := fmt.Sprintf(`%s,"member-%d":0}`, strings.TrimSuffix(object, "}"), first)
@@ -200,18 +168,12 @@ func wideObject(members int) string {
 func TestParseMemory(t *testing.T) {
 	const size, most = 1 << 20, 12 << 20 // bytes allocated in all; most of them are garbage by the end
 	documents := map[string]string{
-		"arrays in arrays":  strings.Repeat("[", size),
 		"objects in arrays": "[" + strings.Repeat("{},", size/3),
-		"objects of one":    "[" + strings.Repeat(`{"a":0},`, size/8),
 		"arrays of one":     "[" + strings.Repeat(`[0],`, size/4),
 		"numbers":           "[" + strings.Repeat("0,", size/2),
 		"wide object":       wideObject(testLimits.Values - 1),
-		"one name":          `{` + strings.Repeat(`"a":0,`, size/6),
 		"wide objects":      "[" + strings.Repeat(wideObject(fewNames+1)+",", size/300),
 		"escapes":           `"` + strings.Repeat(`\n`, size/2) + `"`,
-		"escaped strings":   "[" + strings.Repeat(`"\n",`, size/5),
-		"one string":        `"` + strings.Repeat("a", size) + `"`,
-		"one number":        strings.Repeat("9", size),
 		"one word":          strings.Repeat("a", size),
 	}
 	for name, document := range documents {
@@ -223,17 +185,6 @@ func TestParseMemory(t *testing.T) {
 		if got := after.TotalAlloc - before.TotalAlloc; got > most {
 			t.Errorf("%s: %d bytes for a document of %d, want %d or less (%.80v)", name, got, len(document), most, err)
 		}
-	}
-}
-
-func TestParseAllocations(t *testing.T) {
-	got := testing.AllocsPerRun(100, func() {
-		if _, err := Parse(usualEnvelope, testLimits); err != nil {
-			t.Error(err)
-		}
-	})
-	if want := 6.0; got != want { // the elements of what is open, twice, two objects and two arrays
-		t.Errorf("Parse made %v allocations, want %v", got, want)
 	}
 }
 
