@@ -2,15 +2,11 @@ package batch_test
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
-
-	"aiv/store/batch"
 )
 
 func TestConcurrentCallersShareABatch(t *testing.T) {
@@ -63,21 +59,11 @@ func TestMaxWeight(t *testing.T) {
 func TestLargeBatchesAreSplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newStepper(func(c *config) { c.MaxWaiting, c.MaxWeight, c.DropAbandoned = 300, 200, true })
-		leaving, cancel := context.WithCancel(t.Context())
-		add := func(in ...int) {
-			for _, v := range in {
-				ctx := t.Context()
-				if v == 50 || v == 55 || v == 450 { // 450 is abandoned at once
-					ctx = leaving
-				}
-				k.send(ctx, v)
-			}
-		}
 		// large makes a batch of inputs while another batch is in flight, which ends with an error.
-		large := func(end error, from, to int) {
+		large := func(end error, in ...int) {
 			k.send(t.Context(), 0)
 			<-k.started
-			add(numbers(from, to)...)
+			k.send(t.Context(), in...)
 			k.end <- end
 			synctest.Wait() // until the next batch has started
 		}
@@ -86,81 +72,35 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 			k.flushes(t, want...)
 			k.succeeded(t, want...)
 		}
-		large(nil, 1, 60)
-		add(61)
-		equal(t, 21, k.Stats().Waiting, "wait")
-		cancel()
-		k.failed(t, context.Canceled, 50, 55)
-		flushes(numbers(1, 40)...) // two thirds
-		flushes(slices.Concat(numbers(41, 49), numbers(51, 54), numbers(56, 61))...)
-
-		large(nil, 1, 32)
+		large(nil, numbers(1, 32)...)
 		flushes(numbers(1, 32)...) // not large
-		large(nil, 1, 33)
+		large(nil, numbers(1, 33)...)
 		flushes(numbers(1, 32)...) // large by one
 		flushes(33)
-
-		large(nil, 101, 250)
+		large(nil, numbers(101, 250)...)
 		flushes(numbers(101, 200)...)
 		flushes(numbers(201, 250)...) // though large: no input is delayed twice
-
-		// Later inputs fill the batch of the rest, without its abandoned one, and then another one.
-		large(nil, 401, 460)
-		add(numbers(461, 650)...)
-		flushes(numbers(401, 440)...)
-		flushes(slices.Concat(numbers(441, 449), numbers(451, 641))...) // a full batch, before another one
-		flushes(numbers(642, 650)...)
-
-		large(errAway, 101, 160)
+		large(errAway, numbers(101, 160)...)
 		flushes(numbers(101, 160)...) // all after a failure
-		large(nil, 201, 260)
-		flushes(numbers(201, 240)...)
-		flushes(numbers(241, 260)...)
+
+		// Later inputs fill the batch of the rest, without what is abandoned of it, and then another one.
+		k.send(t.Context(), 0)
+		<-k.started
+		k.send(t.Context(), numbers(1, 49)...)
+		k.abandon(t, 50)
+		leaving, cancel := context.WithCancel(t.Context())
+		k.send(leaving, 51)
+		k.send(t.Context(), numbers(52, 60)...)
+		k.end <- nil
+		synctest.Wait()
+		cancel()
+		k.failed(t, context.Canceled, 51)
+		k.send(t.Context(), numbers(61, 250)...)
+		flushes(numbers(1, 40)...)
+		flushes(slices.Concat(numbers(41, 49), numbers(52, 242))...) // a full batch, before another one
+		flushes(numbers(243, 250)...)
 		equal(t, 0, k.Stats().Waiting, "wait at the end")
 	})
-}
-
-// TestBatchesAreCounted: batches are counted by their sizes and times.
-func TestBatchesAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newStepper(func(c *config) { c.Timeout, c.MaxWaiting, c.MaxWeight = time.Hour, 2000, 2000 })
-		k.send(t.Context(), 0)
-		for i, next := range []int{2, 3, 1025, 0} {
-			<-k.started
-			k.send(t.Context(), numbers(1, next)...)
-			time.Sleep(time.Second)
-			if i == 2 {
-				k.end <- errAway // so that the next batch is not split
-			} else {
-				k.end <- nil
-			}
-		}
-		synctest.Wait()
-		want := batch.Stats{Inputs: 1 + 2 + 3 + 1025, Time: 4 * time.Second, Failed: 1}
-		want.Sizes[0], want.Sizes[1], want.Sizes[2], want.Sizes[len(batch.Sizes)] = 1, 1, 1, 1
-		equal(t, want, k.Stats())
-	})
-}
-
-// TestRunnableCallersJoin: callers that are runnable when the first one calls join its batch.
-func TestRunnableCallersJoin(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	for range 100 {
-		var first atomic.Int32 // the size of the first batch
-		b := newCallers(func(ctx context.Context, in []int) ([]int, error) {
-			first.CompareAndSwap(0, int32(len(in)))
-			return answer(ctx, in)
-		}, nil)
-		var wg sync.WaitGroup
-		for in := range 8 {
-			wg.Go(func() { b.Do(t.Context(), in) })
-		}
-		wg.Wait()
-		if first.Load() == 8 {
-			return
-		}
-	}
-	t.Error("the first batch never had all eight inputs")
 }
 
 // TestUnderLoad runs many callers without a fixed order: one batch is in flight at a time, and each caller gets the

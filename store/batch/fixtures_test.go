@@ -153,10 +153,9 @@ type database struct {
 	locked  map[int]chan struct{}
 	begin   chan struct{}
 
-	mu             sync.Mutex
-	flushes        [][]int
-	retries        [][]int
-	inFlight, most int // retries
+	mu      sync.Mutex
+	flushes [][]int
+	retries [][]int
 }
 
 func newDatabase(change func(*config), rejects ...int) *database {
@@ -199,15 +198,12 @@ func (d *database) flush(_ context.Context, in []int) ([]int, error) {
 func (d *database) retry(_ context.Context, in []int) ([]int, error) {
 	d.mu.Lock()
 	d.retries = append(d.retries, slices.Clone(in))
-	d.inFlight++
-	d.most = max(d.most, d.inFlight)
 	d.mu.Unlock()
 	if c := d.locked[in[0]%100]; c != nil {
 		<-c
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.inFlight--
 	return d.answer(in)
 }
 

@@ -25,7 +25,7 @@ func TestRetries(t *testing.T) {
 		flushes          int
 	}{
 		{"only the culprits fail", nil, errCulprit, numbers(1, 7), []int{3, 6}, []int{3, 6}, 1 + 1 + 7},
-		{"without keys", withoutKeys, errCulprit, numbers(1, 7), []int{3, 6}, []int{3, 6}, 1 + 1 + 7},
+		{"without keys and Retry", withoutKeys, errCulprit, numbers(1, 7), []int{3, 6}, []int{3, 6}, 1 + 1 + 7},
 		{"what may have taken effect is not flushed twice", nil, errAway, numbers(1, 3), []int{3}, numbers(1, 3), 1 + 1},
 		{"one input with Retry, which may do better than Flush", nil, errCulprit, []int{1}, []int{1}, []int{1}, 1 + 2},
 		{"one input without Retry", withoutRetry, errCulprit, []int{1}, []int{1}, []int{1}, 1 + 1},
@@ -85,27 +85,8 @@ func TestRetriesOfAKeyGoOn(t *testing.T) {
 }
 
 // TestRetriesAreBounded: a failed batch of many keys does not take all connections, and later batches do not wait for
-// it. A retry whose input was abandoned before is not flushed.
+// it. Inputs that wait for one of the few retries fail after the timeout, and those that are abandoned are not flushed.
 func TestRetriesAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDatabase(nil)
-		d.lock(numbers(1, 21)...)
-		d.together(t, numbers(1, 20)...)
-		d.send(t.Context(), 99)
-		d.succeeded(t, 99)
-		d.abandon(t, 21)
-		for v := 1; v <= 20; v++ {
-			close(d.locked[v])
-		}
-		d.succeeded(t, numbers(1, 20)...)
-		equal(t, batch.MaxRetries, d.most, "retries were in flight")
-		equal(t, 20, len(d.retries), "retries")
-	})
-}
-
-// TestRetriesDoNotWaitLong: while more keys are locked than may be retried at a time, the others fail after the
-// timeout.
-func TestRetriesDoNotWaitLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 5 * time.Second
 		d := newDatabase(func(c *config) {
@@ -115,9 +96,12 @@ func TestRetriesDoNotWaitLong(t *testing.T) {
 				return nil, errAway
 			}
 		})
-		d.lock(numbers(1, 20)...)
+		d.lock(numbers(1, 21)...)
 		start := time.Now()
 		d.together(t, numbers(1, 20)...)
+		d.send(t.Context(), 99)
+		d.succeeded(t, 99)
+		d.abandon(t, 21)
 		retried, late := 0, 0
 		for _, v := range numbers(1, 20) {
 			switch got := <-d.results[v]; {
@@ -129,6 +113,8 @@ func TestRetriesDoNotWaitLong(t *testing.T) {
 		}
 		equal(t, timeout, time.Since(start), "time until the last input failed")
 		equal(t, []int{batch.MaxRetries, 20 - batch.MaxRetries}, []int{retried, late}, "inputs that were retried, and late ones")
+		synctest.Wait()
+		equal(t, 0, d.Stats().Waiting, "wait at the end")
 	})
 }
 
@@ -158,13 +144,6 @@ func TestMaxPerKey(t *testing.T) {
 			t.Errorf("%d wait and %d were refused, want 0 and 3", s.Waiting, s.Overloaded)
 		}
 	})
-}
-
-// TestPartOf: the part is not 0, which would not bound it.
-func TestPartOf(t *testing.T) {
-	for maxWaiting, want := range map[int]int{1: 1, 4: 1, 5: 2, 8: 2} {
-		equal(t, want, batch.PartOf(maxWaiting), "PartOf(", maxWaiting, ")")
-	}
 }
 
 // TestFaultyFlushes: a flush that panics, or returns too few results, fails its callers, not the process, and nothing
