@@ -11,7 +11,6 @@ import (
 
 	"aiv/store"
 	"aiv/store/storetest"
-	"aiv/store/task"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -42,24 +41,20 @@ func testDurable(t *testing.T, url string) {
 	}
 }
 
-// openStandby opens a standby that is used by the reads of two connections.
-func openStandby(t *testing.T, primary *pgxpool.Pool, url string, timeout, maxLag time.Duration) *store.Standby {
+// openStandby opens a standby, and checks it until reads use it.
+func openStandby(t *testing.T, primary *pgxpool.Pool, url string, maxLag time.Duration) *store.Standby {
 	t.Helper()
 	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{
-		URL: url, Primary: primary, MaxConns: 2, Timeout: timeout, MaxLag: maxLag, Log: slog.New(slog.DiscardHandler),
+		URL: url, Primary: primary, MaxConns: 2, Timeout: time.Minute, MaxLag: maxLag, Log: slog.New(slog.DiscardHandler),
 	})
 	must(t, err)
 	t.Cleanup(s.Close)
-	return s
-}
-
-// untilCurrent checks a standby until reads use it.
-func untilCurrent(t *testing.T, s *store.Standby) {
-	t.Helper()
+	equal(t, false, s.Stats().Current, "a standby is used before it was checked")
 	storetest.Eventually(t, "reads use the standby", func() bool {
 		must(t, s.Task().Run(t.Context()))
 		return s.Stats().Current
 	})
+	return s
 }
 
 func reading(sql string) func(context.Context, store.Querier) error {
@@ -107,11 +102,7 @@ func testStandbyRead(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluste
 		if test.position == never {
 			maxLag = 2 * time.Second
 		}
-		s := openStandby(t, pool, standby.URL(), time.Minute, maxLag)
-		if s.Stats().Current {
-			t.Error("a standby is used before it was checked")
-		}
-		untilCurrent(t, s)
+		s := openStandby(t, pool, standby.URL(), maxLag)
 		before := s.Stats()
 		done, err := s.Read(t.Context(), test.position, test.f)
 		after := s.Stats()
@@ -127,9 +118,7 @@ func testStandbyRead(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluste
 // testStandbyWait: reads that wait for the standby use no connection. They end with their callers, which does not keep
 // other reads from the standby, or when it has replayed their position.
 func testStandbyWait(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluster) {
-	s := openStandby(t, pool, standby.URL(), time.Minute, 10*time.Minute)
-	untilCurrent(t, s)
-
+	s := openStandby(t, pool, standby.URL(), 10*time.Minute)
 	standby.Exec(t, "postgres", `SELECT pg_wal_replay_pause()`)
 	storetest.Eventually(t, "the standby has paused the replay", func() bool {
 		return read[bool](t, s.Pool(), `SELECT pg_get_wal_replay_pause_state() = 'paused'`)
@@ -172,30 +161,23 @@ func testStandbyWait(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluste
 
 // testPromotedStandby: after a standby was promoted, reads use another one that the URL names.
 func testPromotedStandby(t *testing.T, pool *pgxpool.Pool, promoted, other *storetest.Cluster) {
-	url := storetest.ClusterURL("&target_session_attrs=standby", promoted, other)
-	s := openStandby(t, pool, url, time.Minute, time.Minute)
-	checks := task.NewRunner(slog.New(slog.DiscardHandler), []task.Task{s.Task()})
-	go checks.Run(t.Context())
-	reads := func(from *storetest.Cluster) func() bool {
-		return func() bool {
-			var data string
-			done, err := s.Read(t.Context(), positionOf(t, pool), func(ctx context.Context, db store.Querier) error {
-				return db.QueryRow(ctx, `SELECT current_setting('data_directory')`).Scan(&data)
-			})
-			return done && err == nil && data == from.Data()
-		}
-	}
-	storetest.Eventually(t, "reads use the first standby", reads(promoted))
+	s := openStandby(t, pool, storetest.ClusterURL("&target_session_attrs=standby", promoted, other), time.Minute)
 	promoted.Exec(t, "postgres", `SELECT pg_promote()`)
-	storetest.Eventually(t, "reads use the other standby", reads(other))
+	storetest.Eventually(t, "reads use the other standby", func() bool {
+		must(t, s.Task().Run(t.Context()))
+		var data string
+		done, err := s.Read(t.Context(), positionOf(t, pool), func(ctx context.Context, db store.Querier) error {
+			return db.QueryRow(ctx, `SELECT current_setting('data_directory')`).Scan(&data)
+		})
+		return done && err == nil && data == other.Data()
+	})
 }
 
 // TestStandbyOfCitus: a database that is distributed cannot be read from a standby, and any other can.
 func TestStandbyOfCitus(t *testing.T) {
 	t.Parallel()
 	pool := storetest.New(t)
-	config := store.StandbyConfig{URL: pool.Config().ConnString(), Primary: pool, MaxConns: 1}
-	s, err := store.OpenStandby(t.Context(), config)
+	s, err := store.OpenStandby(t.Context(), store.StandbyConfig{URL: pool.Config().ConnString(), Primary: pool, MaxConns: 1})
 	if err == nil {
 		s.Close()
 	}
