@@ -19,9 +19,6 @@ func (c Config) Locking(timeout time.Duration, attempts int) Config {
 	return c
 }
 
-// MigrateLock is the advisory lock of a migrating session.
-const MigrateLock = migrateLock
-
 // Statements returns the statements of a migration.
 func Statements(sql string) (all []string) {
 	for begin, end := range statements(sql) {

@@ -3,6 +3,8 @@ package schema_test
 import (
 	"errors"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"aiv/store/schema"
@@ -25,6 +27,36 @@ func TestSchemaFile(t *testing.T) {
 		t.Fatalf("the migrations make only %d objects", len(want))
 	}
 	equal(t, want, column[string](t, pool, describeSchema), "schema.sql differs from the migrations")
+}
+
+// TestStatements: semicolons in comments and strings end no statement, and the statements of a migration are the file.
+// Each form for distributed databases is that of one of them.
+func TestStatements(t *testing.T) {
+	t.Parallel()
+	for _, want := range [][]string{
+		{"-- a; b\nSELECT 1;", " -- c; d\n\nSELECT 2"},
+		{"SELECT ';', 'it''s;', '--';", "SELECT '"},
+		{"DO $$ BEGIN; END $$;", "CREATE FUNCTION f() AS $f$ SELECT $$;$$; $f$;", "SELECT $1;"},
+	} {
+		equal(t, want, schema.Statements(strings.Join(want, "")), "statements")
+	}
+	files, err := filepath.Glob("migrations/*.sql")
+	must(t, err)
+	found := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		all := schema.Statements(string(text))
+		if rest, ok := strings.CutPrefix(string(text), strings.Join(all, "")); !ok || strings.TrimSpace(rest) != "" {
+			t.Errorf("%s has more than its statements: %q", file, rest)
+		}
+		for _, sql := range all {
+			if schema.HasDistributedForm(sql) {
+				found++
+			}
+		}
+	}
+	equal(t, schema.DistributedForms, found, "statements that have another form")
 }
 
 // describeSchema selects one line for each column, constraint, index, trigger and function of the schema.

@@ -1,7 +1,6 @@
 package schema_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -42,10 +41,6 @@ func TestMigrationsRunOnce(t *testing.T) {
 			{files(one, two), "0001_step 0002_step"},
 			{files(one, two), ""},
 		},
-		"one after the other": {
-			{files(one), "0001_step"},
-			{files(one, two), "0002_step"},
-		},
 		"a failing one leaves nothing, not even its first half": {
 			{files(one, "CREATE TABLE half ();\nSELECT nonsense;"),
 				`0001_step: apply migration 0002_step, line 2: ERROR: column "nonsense" does not exist (SQLSTATE 42703)`},
@@ -59,26 +54,14 @@ func TestMigrationsRunOnce(t *testing.T) {
 			{files(one, two), "0001_step 0002_step"},
 			{files(one), ": " + newer + "migration 0002_step; use the newer binary"},
 		},
-		"a newer database that is compatible": {
-			{files(one, "-- oldest-compatible: 0001\n"+two), "0001_step 0002_step"},
-			{files(one), ""},
-		},
 		"a newer database that is compatible with later binaries": {
 			{files(one, two, "-- oldest-compatible: 0002\nCREATE TABLE three ();"), "0001_step 0002_step 0003_step"},
 			{files(one, two), ""},
 			{files(one), ": " + newer + "2 migrations (0002_step, 0003_step); use the newer binary"},
 		},
-		"one between that the binary lacks": {
-			{files(one, two), "0001_step 0002_step"},
-			{files(one, "", two), ": " + newer + "migration 0002_step; use the newer binary"},
-		},
 		"a newer database that is compatible but lacks an older one": {
 			{files(one, "", "-- oldest-compatible: 0001\n"), "0001_step 0003_step"},
 			{files(one, two), ": " + newer + "migration 0003_step; use the newer binary"},
-		},
-		"a newer database of which one is changed": {
-			{files(one, two), "0001_step 0002_step"},
-			{files(one + " "), ": " + newer + "migration 0002_step; use the newer binary"},
 		},
 		"compatible with itself only": {
 			{files("-- oldest-compatible: 0001\n" + one),
@@ -132,30 +115,6 @@ CREATE TABLE one (i int);`, `CREATE INDEX x ON one (i);`)
 	}
 	wg.Wait()
 	equal(t, "0001_step 0002_step", strings.Join(applied, ""), "applied by all")
-}
-
-// TestMigrateStopsWaiting: a process that is interrupted while another one migrates stops waiting for it.
-func TestMigrateStopsWaiting(t *testing.T) {
-	t.Parallel()
-	pool := open(t, storetest.Empty(t))
-	tx, err := pool.Begin(t.Context())
-	must(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock($1)`, schema.MigrateLock)
-	must(t, err)
-	ctx, interrupt := context.WithCancel(t.Context())
-	defer interrupt()
-	ended := make(chan error, 1)
-	go func() {
-		_, err := schema.Migrate(ctx, pool)
-		ended <- err
-	}()
-	storetest.Eventually(t, "the migration waits for the lock", func() bool { return storetest.Waiting(t, pool) == 1 })
-	interrupt()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("got error %v, want context.Canceled", err)
-	}
-	storetest.Eventually(t, "its session has ended", func() bool { return storetest.Waiting(t, pool) == 0 })
 }
 
 // TestStatus: before the migrations, with them, and with a newer one, services and migrations get the same error. The
@@ -241,21 +200,4 @@ func TestMigrateBehindALock(t *testing.T) {
 	applied, err := config.Locking(500*time.Millisecond, 1000).Migrate(t.Context(), pool)
 	must(t, err)
 	equal(t, "0002_step", names(applied), "applied after the lock was released")
-}
-
-// TestMigrationsArePlannedPlainly: a migration may join and sort all rows of a table, so it has the planner's defaults,
-// and no timeouts but that of locks, even if the pool's sessions are hot.
-func TestMigrationsArePlannedPlainly(t *testing.T) {
-	t.Parallel()
-	pool, err := store.OpenHot(t.Context(), storetest.Empty(t), 2)
-	must(t, err)
-	defer pool.Close()
-	source := files(`CREATE TABLE seen AS SELECT name || ' ' || current_setting(name) AS setting
-		FROM unnest('{plan_cache_mode,enable_seqscan,enable_bitmapscan,enable_sort,enable_incremental_sort,
-			statement_timeout,lock_timeout,idle_in_transaction_session_timeout}'::text[]) AS s (name)`)
-	_, err = schema.Config{}.From(source).Migrate(t.Context(), pool)
-	must(t, err)
-	equal(t, []string{"enable_bitmapscan on", "enable_incremental_sort on", "enable_seqscan on", "enable_sort on",
-		"idle_in_transaction_session_timeout 0", "lock_timeout 2s", "plan_cache_mode auto", "statement_timeout 0"},
-		column[string](t, pool, `SELECT setting FROM seen ORDER BY 1`), "settings of a migration")
 }
