@@ -3,13 +3,11 @@ package private_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -97,38 +95,6 @@ func TestStaleLocks(t *testing.T) {
 	}
 }
 
-// TestPingWhileStarting: nothing connects to a server that is starting, which would start a process to refuse the
-// connection. A crash recovery can take minutes.
-func TestPingWhileStarting(t *testing.T) {
-	t.Parallel()
-	dir := made(t, `mkdir pg socket`)
-	l, err := net.Listen("unix", filepath.Join(dir, "socket", ".s.PGSQL.5432"))
-	must(t, err)
-	defer l.Close()
-	var accepted atomic.Int32
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			accepted.Add(1)
-			conn.Close()
-		}
-	}()
-	for _, state := range []string{"starting", "ready   "} {
-		must(t, os.WriteFile(filepath.Join(dir, "pg", "postmaster.pid"), []byte("1\n"+state+"\n"), 0o600))
-		if err := private.Ping(t.Context(), dir); err == nil {
-			t.Errorf("%s: no error", state)
-		}
-		if state == "starting" {
-			equal(t, int32(0), accepted.Load(), "connections")
-			continue
-		}
-		storetest.Eventually(t, "a connection is accepted", func() bool { return accepted.Load() > 0 })
-	}
-}
-
 // TestEphemeralFolderIsRemoved: also if the folder was created again, with locks, while a process looked for them; if a
 // child process that is being started has the descriptors of its parent, until it executes its program; and if the
 // supervisor was killed.
@@ -199,8 +165,8 @@ func TestUsersComeWhileTheServerStops(t *testing.T) {
 		}
 		return nil
 	}
+	var wg sync.WaitGroup
 	for _, config := range []private.Config{lasting(t), ephemeral(t)} {
-		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
 				for range 2 {
@@ -210,6 +176,6 @@ func TestUsersComeWhileTheServerStops(t *testing.T) {
 				}
 			})
 		}
-		wg.Wait()
 	}
+	wg.Wait()
 }

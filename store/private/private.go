@@ -29,9 +29,6 @@ type Config struct {
 
 	// Log, if not nil, receives the starts and failures of the server.
 	Log *slog.Logger
-
-	find func(major int) (dir string, err error) // set by tests
-	self func() (string, error)                  // path of the program that is the supervisor; set by tests
 }
 
 // Server is the use of a private server by this process. The server runs
@@ -63,12 +60,6 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 	}
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
-	}
-	if config.find == nil {
-		config.find = findBinaries
-	}
-	if config.self == nil {
-		config.self = selfPath
 	}
 	p := &Server{config: config, done: make(chan struct{})}
 	if err := p.start(ctx); err != nil {

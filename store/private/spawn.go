@@ -32,7 +32,7 @@ func (p *Server) startSupervisor() (<-chan error, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the supervisor's log: %w", err)
 	}
-	cmd, err := supervisorCommand(p.config.self, job)
+	cmd, err := supervisorCommand(job)
 	if err != nil {
 		said.Close()
 		return nil, err
@@ -59,8 +59,8 @@ func (p *Server) startSupervisor() (<-chan error, error) {
 
 // supervisorCommand returns this program in a new session, so that a terminal's signals do not reach the server. It
 // gets only the environment variables that a server needs, and thus none of aiv's secrets.
-func supervisorCommand(self func() (string, error), job job) (*exec.Cmd, error) {
-	path, err := self()
+func supervisorCommand(job job) (*exec.Cmd, error) {
+	path, err := selfPath()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}

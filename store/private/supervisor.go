@@ -36,7 +36,7 @@ func newJob(config Config) (job, error) {
 	if err != nil {
 		return job{}, err
 	}
-	binaries, err := config.find(major)
+	binaries, err := findBinaries(major)
 	if err != nil {
 		return job{}, err
 	}
