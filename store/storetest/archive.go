@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,11 +29,14 @@ var archive = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := archiveDir()
+	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, name)
+	dir := filepath.Join(cache, "aiv-test")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
 	// One process makes the archive, the others wait. The lock of a process that is killed ends with it.
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -42,7 +46,9 @@ var archive = sync.OnceValues(func() (string, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return "", fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	if used(path) {
+	path := filepath.Join(dir, name)
+	now := time.Now()
+	if os.Chtimes(path, now, now) == nil { // there is one, and now it is known to be used
 		return path, nil
 	}
 	removeOldArchives(dir)
@@ -64,54 +70,21 @@ func archiveName() (string, error) {
 		return "", err
 	}
 	hash := sha256.Sum256(fmt.Appendf(nil, "%q %v %d %q %q %s",
-		postgres.Path, program.ModTime().UnixNano(), program.Size(), initdb, archived, schema))
+		postgres.Path, program.ModTime().UnixNano(), program.Size(), initdbOptions, archived, schema))
 	return fmt.Sprintf("cluster-%x.tar", hash[:16]), nil
 }
 
-// initdb are the options of initdb. Small files of the log take little space.
-var initdb = []string{"--username=aiv", "--encoding=UTF8", "--locale=C", "--auth=trust", "--data-checksums", "--no-sync", "--wal-segsize=1"}
+// initdbOptions make a small folder: small files of the log take little space.
+var initdbOptions = []string{"--username=aiv", "--encoding=UTF8", "--locale=C", "--auth=trust", "--data-checksums", "--no-sync", "--wal-segsize=1"}
 
 // archived are the settings of the server that is packed, which keeps little of its log.
 var archived = []string{"min_wal_size=2MB", "max_wal_size=2MB", "wal_keep_size=0"}
 
-// temporary is the folder of the archive if the user has no cache folder; removeTemporary removes it.
-var temporary string
-
-func archiveDir() (string, error) {
-	if cache, err := os.UserCacheDir(); err == nil {
-		dir := filepath.Join(cache, "aiv-test")
-		if err := os.MkdirAll(dir, 0o700); err == nil {
-			return dir, nil
-		}
-	}
-	var err error
-	temporary, err = MkdirTemp("aiv-archive-")
-	return temporary, err
-}
-
-func removeTemporary() {
-	if temporary != "" {
-		os.RemoveAll(temporary)
-	}
-}
-
-// archiveAge is how long an archive is kept that no test uses.
-const archiveAge = 7 * 24 * time.Hour
-
-// used records that the archive is used, and reports whether there is one.
-func used(path string) bool {
-	now := time.Now()
-	return os.Chtimes(path, now, now) == nil
-}
-
-// removeOldArchives removes archives that no test has used for long, and what killed processes left. The caller has the
-// lock.
+// removeOldArchives removes what no test has used for a week.
 func removeOldArchives(dir string) {
 	entries, _ := os.ReadDir(dir) // an error: nothing is removed
 	for _, e := range entries {
-		info, err := e.Info()
-		partial := filepath.Ext(e.Name()) == ".partial"
-		if err == nil && (partial || filepath.Ext(e.Name()) == ".tar" && time.Since(info.ModTime()) > archiveAge) {
+		if info, err := e.Info(); err == nil && e.Name() != "lock" && time.Since(info.ModTime()) > 7*24*time.Hour {
 			os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
@@ -126,13 +99,18 @@ func makeArchive(path string) error {
 	}
 	defer c.remove()
 	defer c.Kill()
-	if err := c.command("initdb", append([]string{"-D", c.Data()}, initdb...)...); err != nil {
+	initdb, _, err := private.Command("initdb", append([]string{"-D", c.Data()}, initdbOptions...)...)
+	if err != nil {
 		return err
+	}
+	initdb.Stdout = io.Discard
+	if err := initdb.Run(); err != nil {
+		return fmt.Errorf("initdb: %w", err)
 	}
 	if err := migrate(c); err != nil {
 		return err
 	}
-	partial, err := os.OpenFile(path+".partial", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	partial, err := os.OpenFile(path+".partial", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

@@ -101,21 +101,10 @@ func EmptyOnCitus(t testing.TB) string {
 	name := distributedName(databases.Add(1))
 	d, err := createEmpty(t.Context(), name)
 	if d != nil {
-		t.Cleanup(func() { d.drop(t, name) })
+		t.Cleanup(func() { Must(t, d.drop(name)) })
 	}
 	Must(t, err)
 	return named(d.servers[0], name)
-}
-
-// setUpCopy sets what a copy of a database lacks: settings of a database are not copied.
-func setUpCopy(ctx context.Context, url string) error {
-	pool, err := store.Open(ctx, url, 1)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	_, err = schema.Distribute(ctx, pool, nil)
-	return err
 }
 
 // distributedName returns a name that no other test process uses on the cluster.
@@ -142,10 +131,13 @@ func createDistributed(t testing.TB) string {
 	d, err := distributed()
 	Must(t, err)
 	name := distributedName(databases.Add(1))
-	t.Cleanup(func() { d.drop(t, name) })
+	t.Cleanup(func() { Must(t, d.drop(name)) })
 	Must(t, d.everywhere(t.Context(), "CREATE DATABASE "+name+" TEMPLATE "+d.name))
 	coordinator := named(d.servers[0], name)
-	Must(t, setUpCopy(t.Context(), coordinator))
+	pool := Open(t, coordinator, store.Open, 1)
+	defer pool.Close()
+	_, err = schema.Distribute(t.Context(), pool, nil) // settings of a database are not copied
+	Must(t, err)
 	return coordinator
 }
 
@@ -173,27 +165,23 @@ func readServers(ctx context.Context, coordinator *pgx.Conn) (urls, addNodes []s
 	return urls, addNodes, err
 }
 
-// drop drops a test's database of all servers. A transaction that was prepared on a worker when the test ended keeps
-// the database in use until the coordinator has ended it.
-func (d *distributedTemplate) drop(t testing.TB, name string) {
+// drop drops a database of all servers. A transaction that was prepared on a worker when the test ended keeps the
+// database in use until the coordinator has ended it.
+func (d *distributedTemplate) drop(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := execSQL(ctx, named(d.servers[0], name), "SELECT recover_prepared_transactions()"); err != nil {
-		t.Errorf("end the prepared transactions of %s: %v", name, err)
+	recovered := execSQL(ctx, named(d.servers[0], name), "SELECT recover_prepared_transactions()")
+	err := d.everywhere(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+	if err != nil {
+		return errors.Join(recovered, err)
 	}
-	if err := d.everywhere(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
-		t.Errorf("drop the test's database: %v", err)
-	}
+	return nil // the template allows no connections, so recovered is an error
 }
 
 func removeDistributed() {
-	d := madeDistributed.Load()
-	if d == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := d.everywhere(ctx, "DROP DATABASE IF EXISTS "+d.name+" WITH (FORCE)"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+	if d := madeDistributed.Load(); d != nil {
+		if err := d.drop(d.name); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,11 +39,21 @@ func NewCluster(t testing.TB, settings ...string) *Cluster {
 	return c
 }
 
+// unpackCluster unpacks the files of a cluster, which are removed when the test ends.
 func unpackCluster(t testing.TB, settings []string) *Cluster {
 	t.Helper()
 	archive, err := Archive()
 	Must(t, err)
-	c := prepareCluster(t, settings)
+	c, err := makeCluster(settings)
+	Must(t, err)
+	t.Cleanup(func() {
+		c.Kill()
+		if t.Failed() {
+			text, _ := os.ReadFile(c.log)
+			t.Logf("the end of PostgreSQL's log:\n%s", text[max(0, len(text)-4000):])
+		}
+		c.remove()
+	})
 	Must(t, private.Unpack(archive, c.Data()))
 	return c
 }
@@ -65,21 +74,6 @@ func (c *Cluster) Standby(t testing.TB, settings ...string) *Cluster {
 }
 
 const clusterPort = "5432"
-
-func prepareCluster(t testing.TB, settings []string) *Cluster {
-	t.Helper()
-	c, err := makeCluster(settings)
-	Must(t, err)
-	t.Cleanup(func() {
-		c.Kill()
-		if t.Failed() {
-			text, _ := os.ReadFile(c.log)
-			t.Logf("the end of PostgreSQL's log:\n%s", text[max(0, len(text)-4000):])
-		}
-		c.remove()
-	})
-	return c
-}
 
 // makeCluster makes a folder for a cluster.
 func makeCluster(settings []string) (*Cluster, error) {
@@ -105,20 +99,6 @@ func makeCluster(settings []string) (*Cluster, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// command runs a program of PostgreSQL.
-func (c *Cluster) command(name string, args ...string) error {
-	cmd, _, err := private.Command(name, args...)
-	if err != nil {
-		return err
-	}
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", name, err, &said)
-	}
-	return nil
 }
 
 // Data returns the path of the data folder.

@@ -7,22 +7,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// waitingSince returns the process id of a session of a test's database in which a statement waits for a lock of the
-// given kind, and has waited for longer than the given time, or 0. On a cluster the statement may wait on any server;
-// its session is the coordinator's.
-func waitingSince(t testing.TB, pool *pgxpool.Pool, lock string, longer time.Duration) (pid int) {
-	t.Helper()
-	sql := `SELECT COALESCE(max(` + waitingSession + `), 0) ` + waitingStatements
-	args := []any{lock, longer.Seconds()}
-	if OnCitus() {
-		sql = `SELECT GREATEST((SELECT COALESCE(max(` + waitingSession + `), 0) ` + waitingStatements + `),
-			(SELECT max(result::bigint) FROM run_command_on_workers(format($3, $2::float8, $1::text)))) % 10000000000` // a global id is the server's number × 10^10 + the pid
-		args = append(args, `SELECT COALESCE(max(`+waitingSession+`), 0) `+waitingOnWorkers)
-	}
-	Must(t, pool.QueryRow(t.Context(), sql, args...).Scan(&pid))
-	return pid
-}
-
 const (
 	// waitingSession is a session's id, which Citus gives to the sessions on other servers as a part of their name.
 	waitingSession = `COALESCE(substring(application_name FROM 'gpid=([0-9]+)')::bigint, pid)`
@@ -42,11 +26,18 @@ func UntilWaiting(t testing.TB, pool *pgxpool.Pool, lock string) (pid int) {
 }
 
 // UntilWaitingLonger is UntilWaiting for a wait that has lasted longer than the given time, and so ignores waits that
-// end before.
+// end before. On a cluster the statement may wait on any server; its session is the coordinator's.
 func UntilWaitingLonger(t testing.TB, pool *pgxpool.Pool, lock string, than time.Duration) (pid int) {
 	t.Helper()
+	sql := `SELECT COALESCE(max(` + waitingSession + `), 0) ` + waitingStatements
+	args := []any{lock, than.Seconds()}
+	if OnCitus() {
+		sql = `SELECT GREATEST((SELECT COALESCE(max(` + waitingSession + `), 0) ` + waitingStatements + `),
+			(SELECT max(result::bigint) FROM run_command_on_workers(format($3, $2::float8, $1::text)))) % 10000000000` // a global id is the server's number × 10^10 + the pid
+		args = append(args, `SELECT COALESCE(max(`+waitingSession+`), 0) `+waitingOnWorkers)
+	}
 	Eventually(t, "a statement waits for a lock of the kind "+lock, func() bool {
-		pid = waitingSince(t, pool, lock, than)
+		Must(t, pool.QueryRow(t.Context(), sql, args...).Scan(&pid))
 		return pid != 0
 	})
 	return pid

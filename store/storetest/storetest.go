@@ -48,7 +48,6 @@ func Main(m interface{ Run() int }) {
 	code := m.Run()
 	stopServer()
 	removeDistributed()
-	removeTemporary()
 	os.Exit(code)
 }
 

@@ -2,11 +2,8 @@ package storetest_test
 
 import (
 	"bufio"
-	"flag"
-	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,20 +15,15 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 var must = storetest.Must
 
-// again returns a command that runs one test of a copy of this test program, which finds the value in copyEnv.
-func again(test, value string, args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], append(args, "-test.run=^"+test+"$")...)
-	cmd.Env = append(os.Environ(), copyEnv+"="+value)
-	return cmd
-}
-
-const copyEnv = "AIV_TEST_COPY"
+// deathEnv says how a copy of this test program ends.
+const deathEnv = "AIV_TEST_DEATH"
 
 func TestNothingOutlivesTheTests(t *testing.T) {
-	for _, death := range []string{"panic", "interrupt", "kill", "exit"} {
+	for _, death := range []string{"panic", "interrupt", "kill"} {
 		t.Run(death, func(t *testing.T) {
 			t.Parallel()
-			cmd := again("TestServerEndsWithItsTests", death)
+			cmd := exec.Command(os.Args[0], "-test.run=^TestServerEndsWithItsTests$")
+			cmd.Env = append(os.Environ(), deathEnv+"="+death)
 			stdout, err := cmd.StdoutPipe()
 			must(t, err)
 			must(t, cmd.Start())
@@ -51,7 +43,7 @@ func TestNothingOutlivesTheTests(t *testing.T) {
 }
 
 func TestServerEndsWithItsTests(t *testing.T) {
-	death := os.Getenv(copyEnv)
+	death := os.Getenv(deathEnv)
 	if death == "" {
 		return // run by TestNothingOutlivesTheTests only
 	}
@@ -61,29 +53,12 @@ func TestServerEndsWithItsTests(t *testing.T) {
 	switch death {
 	case "panic":
 		panic("as the test wants")
-	case "exit":
-		os.Exit(3)
 	case "interrupt":
 		syscall.Kill(os.Getpid(), syscall.SIGINT)
 	case "kill":
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 	select {} // until the signal is there
-}
-
-// TestParallelismIsADefault: the default of Main applies without -parallel only.
-func TestParallelismIsADefault(t *testing.T) {
-	if os.Getenv(copyEnv) != "" {
-		fmt.Println(flag.Lookup("test.parallel").Value)
-		return
-	}
-	for argument, want := range map[string]int{"-test.v=false": min(8, 4*runtime.GOMAXPROCS(0)), "-test.parallel=7": 7} {
-		out, err := again("TestParallelismIsADefault", "print", argument).Output()
-		must(t, err)
-		if got, _, _ := strings.Cut(string(out), "\n"); got != fmt.Sprint(want) {
-			t.Errorf("%s: -parallel is %s, want %d", argument, got, want)
-		}
-	}
 }
 
 func TestEachTestHasItsOwnMigratedDatabase(t *testing.T) {

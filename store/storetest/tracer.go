@@ -34,9 +34,23 @@ func reopen(t testing.TB, pool *pgxpool.Pool, change func(*pgx.ConnConfig)) *pgx
 	return reopened
 }
 
+// A tracer ignores everything. Other tracers contain it.
+type tracer struct{}
+
+func (tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+func (tracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (tracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+func (tracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (tracer) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+
 // Statements is a tracer that records the statements that a pool sends, in the form that they have on Citus if the
 // database has it.
 type Statements struct {
+	tracer
 	mu  sync.Mutex
 	all []Statement
 }
@@ -62,46 +76,36 @@ func (s *Statements) add(sql string, args []any) {
 	s.all = append(s.all, Statement{sql, args})
 }
 
-// TraceQueryStart implements [pgx.QueryTracer].
+// TraceQueryStart records a statement.
 func (s *Statements) TraceQueryStart(ctx context.Context, conn *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
 	sql, args := q.SQL, q.Args
-	for len(args) > 0 {
+	if len(args) > 0 {
 		if _, ok := args[0].(pgx.QueryExecMode); ok {
 			args = args[1:]
-			continue
 		}
+	}
+	if len(args) > 0 {
 		if form, ok := args[0].(pgx.QueryRewriter); ok {
 			sql, args, _ = form.RewriteQuery(ctx, conn, sql, args[1:])
 		}
-		break
 	}
 	s.add(sql, args)
 	return ctx
 }
 
-// TraceQueryEnd implements [pgx.QueryTracer].
-func (s *Statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-// TraceBatchStart implements [pgx.BatchTracer].
-func (s *Statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	return ctx
-}
-
-// TraceBatchQuery implements [pgx.BatchTracer].
+// TraceBatchQuery records a statement of a batch.
 func (s *Statements) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
 	s.add(q.SQL, q.Args)
 }
 
-// TraceBatchEnd implements [pgx.BatchTracer].
-func (s *Statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
-
 // OnStatement is a tracer that calls Do before each statement, or batch of statements, for which Matches returns true.
 type OnStatement struct {
+	tracer
 	Matches func(sql string) bool
 	Do      func(conn *pgx.Conn)
 }
 
-// TraceQueryStart implements [pgx.QueryTracer].
+// TraceQueryStart calls Do.
 func (o OnStatement) TraceQueryStart(ctx context.Context, conn *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
 	if o.Matches(q.SQL) {
 		o.Do(conn)
@@ -109,7 +113,7 @@ func (o OnStatement) TraceQueryStart(ctx context.Context, conn *pgx.Conn, q pgx.
 	return ctx
 }
 
-// TraceBatchStart implements [pgx.BatchTracer].
+// TraceBatchStart calls Do for the statements of a batch.
 func (o OnStatement) TraceBatchStart(ctx context.Context, conn *pgx.Conn, b pgx.TraceBatchStartData) context.Context {
 	var all strings.Builder
 	for _, q := range b.Batch.QueuedQueries {
@@ -117,12 +121,3 @@ func (o OnStatement) TraceBatchStart(ctx context.Context, conn *pgx.Conn, b pgx.
 	}
 	return o.TraceQueryStart(ctx, conn, pgx.TraceQueryStartData{SQL: all.String()})
 }
-
-// TraceQueryEnd implements [pgx.QueryTracer].
-func (OnStatement) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-// TraceBatchQuery implements [pgx.BatchTracer].
-func (OnStatement) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
-
-// TraceBatchEnd implements [pgx.BatchTracer].
-func (OnStatement) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
