@@ -1,7 +1,6 @@
 package private_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -150,29 +149,18 @@ func TestLastUserLeavesWhileTheSupervisorDies(t *testing.T) {
 // stops the server, removes the folder or has not started. Each gets a connection and keeps it.
 func TestUsersComeWhileTheServerStops(t *testing.T) {
 	t.Parallel()
-	use := func(config private.Config) error {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		p, err := private.Start(ctx, config)
-		if err != nil {
-			return err
-		}
-		defer p.Close()
-		for range 2 {
-			if _, err := ask(p.URL(), `SELECT ''`); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	var wg sync.WaitGroup
 	for _, config := range []private.Config{lasting(t), ephemeral(t)} {
 		for range 3 {
 			wg.Go(func() {
 				for range 2 {
-					if err := use(config); err != nil {
-						t.Errorf("ephemeral %v: %v", config.Ephemeral, err)
+					p := start(t, config)
+					for range 2 {
+						if _, err := ask(p.URL(), `SELECT ''`); err != nil {
+							t.Errorf("ephemeral %v: %v", config.Ephemeral, err)
+						}
 					}
+					p.Close()
 				}
 			})
 		}

@@ -16,6 +16,7 @@ import (
 func TestFoldersAreRefused(t *testing.T) {
 	t.Parallel()
 	const mark, isRoot, anyone = "touch aiv-private-postgresql; ", true, false
+	const locks = "mkdir pg; touch users.lock supervisor.lock leaving.lock; "
 	elsewhere := folder(t)
 	for _, test := range []struct {
 		name   string
@@ -58,21 +59,24 @@ func TestFoldersAreRefused(t *testing.T) {
 		{"a marker that is a link", anyone, "ln -s ELSEWHERE/secret aiv-private-postgresql", "",
 			"DIR/aiv-private-postgresql is not a file that aiv made"},
 		{"data that is a link", anyone, mark + "ln -s ELSEWHERE pg", "", "DIR/pg is not a file that aiv made"},
+		{"a version that is a link", anyone, mark + locks + "ln -s ELSEWHERE/secret pg/PG_VERSION" + ofServer("pg"), "", "PG_VERSION"},
+		{"a version that is a second name of another file", isRoot, mark + locks + "ln ELSEWHERE/secret pg/PG_VERSION" + ofServer("pg"), "",
+			"PG_VERSION is not a file of the server's user"},
 		{"data of another account", isRoot, mark + "mkdir data; chown 12345 data", "data", "DIR/data belongs to user 12345"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.root && os.Geteuid() != 0 {
 				return
 			}
-			must(t, os.WriteFile(filepath.Join(elsewhere, "secret"), []byte("secret"), 0o600))
+			must(t, os.WriteFile(filepath.Join(elsewhere, "secret"), []byte("hidden"), 0o600))
 			dir := made(t, strings.ReplaceAll(test.script, "ELSEWHERE", elsewhere))
 			before := listing(t, dir)
 			got := refused(t, private.Config{Dir: filepath.Join(dir, test.sub)})
-			if want := strings.ReplaceAll(test.want, "DIR", dir); !strings.Contains(got, want) {
-				t.Errorf("got %s\nwant ... %s", got, want)
+			if want := strings.ReplaceAll(test.want, "DIR", dir); !strings.Contains(got, want) || strings.Contains(got, "hidden") {
+				t.Errorf("got %s\nwant ... %s, and no text of another file", got, want)
 			}
 			equal(t, before, listing(t, dir), "the folder was changed")
-			if text, err := os.ReadFile(filepath.Join(elsewhere, "secret")); err != nil || string(text) != "secret" {
+			if text, err := os.ReadFile(filepath.Join(elsewhere, "secret")); err != nil || string(text) != "hidden" {
 				t.Errorf("the file outside the folder was changed: %q, %v", text, err)
 			}
 		})
@@ -101,36 +105,14 @@ func listing(t *testing.T, dir string) (files []string) {
 func TestSafeLinksAreFollowed(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(made(t, `mkdir -p a/b sticky; chmod 1777 sticky
-		ln -s "$PWD/a" absolute; ln -s a/b relative; ln -s relative/.. above; ln -s ./above/./b/ several
-		ln -s ../a sticky/own`))
+		ln -s "$PWD/a" absolute; ln -s a/b relative; ln -s relative/.. above; ln -s ../a sticky/own`))
 	must(t, err)
 	for from, want := range map[string]string{
-		"a/b": "a/b", "missing": "missing", "missing/data": "missing/data",
-		"absolute": "a", "absolute/b": "a/b", "absolute/missing/data": "a/missing/data",
-		"relative": "a/b", "above": "a", "several": "a/b", "sticky/own/b": "a/b",
+		"a/b": "a/b", "missing/data": "missing/data", "absolute/missing/data": "a/missing/data",
+		"relative": "a/b", "above": "a", "sticky/own/b": "a/b",
 	} {
 		got, err := private.Resolve(filepath.Join(dir, from))
 		must(t, err)
 		equal(t, filepath.Join(dir, want), got, from)
-	}
-	if got, err := private.Resolve("/"); got != "/" || err != nil {
-		t.Errorf("/: got %q, %v", got, err)
-	}
-}
-
-// TestFilesOfOthersAreNotRead: the server's account writes to its folders, so errors must not contain the text of files
-// that it links to.
-func TestFilesOfOthersAreNotRead(t *testing.T) {
-	t.Parallel()
-	scripts := []string{"echo hidden >secret; ln -s ../secret pg/PG_VERSION"}
-	if os.Geteuid() == 0 {
-		scripts = append(scripts, "echo hidden >secret; ln secret pg/PG_VERSION")
-	}
-	for _, script := range scripts {
-		dir := made(t, "touch aiv-private-postgresql; mkdir pg; "+script+ofServer("pg"))
-		got := refused(t, private.Config{Dir: dir})
-		if strings.Contains(got, "hidden") || !strings.Contains(got, "PG_VERSION") {
-			t.Errorf("%s: got %s", script, got)
-		}
 	}
 }
