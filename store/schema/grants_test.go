@@ -23,7 +23,6 @@ func TestGrantRefuses(t *testing.T) {
 	storetest.Exec(t, pool, "GRANT "+group+" TO "+quoted)
 	for _, test := range []struct{ privilege, to, want string }{
 		{"CREATE ON SCHEMA public", "PUBLIC", `REVOKE CREATE ON SCHEMA "public" FROM PUBLIC`},
-		{"CREATE ON SCHEMA public", group, `REVOKE CREATE ON SCHEMA "public" FROM that role`},
 		{"UPDATE ON credentials", group, "UPDATE on credentials"},
 		{"UPDATE (name) ON credentials", "PUBLIC", "UPDATE (name) on credentials"},
 	} {
@@ -70,9 +69,6 @@ func TestGrant(t *testing.T) {
 		`SELECT FROM measurement_jobs`:                   false,
 		`UPDATE measurement_runs SET status = 'running'`: true,
 		`UPDATE measurement_runs SET repetitions = 1`:    false,
-		`DELETE FROM measurement_runs`:                   false,
-		`SELECT FROM credentials`:                        false,
-		`SELECT FROM idempotency_records`:                false,
 		`SELECT FROM audit_log`:                          false,
 		`UPDATE models SET status = 'active'`:            false,
 		`CREATE FUNCTION f() RETURNS int RETURN 1`:       false,

@@ -167,7 +167,7 @@ func wideObject(members int) string {
 // No document of 1 MiB, whatever is in it, may cost a multiple of itself that counts.
 func TestParseMemory(t *testing.T) {
 	const size, most = 1 << 20, 12 << 20 // bytes allocated in all; most of them are garbage by the end
-	documents := map[string]string{
+	for name, document := range map[string]string{
 		"objects in arrays": "[" + strings.Repeat("{},", size/3),
 		"arrays of one":     "[" + strings.Repeat(`[0],`, size/4),
 		"numbers":           "[" + strings.Repeat("0,", size/2),
@@ -175,8 +175,7 @@ func TestParseMemory(t *testing.T) {
 		"wide objects":      "[" + strings.Repeat(wideObject(fewNames+1)+",", size/300),
 		"escapes":           `"` + strings.Repeat(`\n`, size/2) + `"`,
 		"one word":          strings.Repeat("a", size),
-	}
-	for name, document := range documents {
+	} {
 		runtime.GC()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
