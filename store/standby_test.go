@@ -76,14 +76,15 @@ func positionOf(t *testing.T, primary *pgxpool.Pool) string {
 // testStandbyRead: a read is left to the primary if the standby has not replayed the position, or fails; an error that
 // is not the database's is the read's result.
 func testStandbyRead(t *testing.T, pool *pgxpool.Pool, standby *storetest.Cluster) {
-	type read = func(context.Context, store.Querier) error
-	returns := func(err error) read { return func(context.Context, store.Querier) error { return err } }
+	returns := func(err error) func(context.Context, store.Querier) error {
+		return func(context.Context, store.Querier) error { return err }
+	}
 	notFound := errors.New("not found")
 	now, never := positionOf(t, pool), "00000001 7FFFFFFF/0"
 	for _, test := range []struct {
 		name     string
 		position string
-		f        read
+		f        func(context.Context, store.Querier) error
 		done     bool
 		err      error
 		current  bool // after it
