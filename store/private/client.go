@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,7 +14,8 @@ import (
 // waitReady returns when the server accepts a connection. It starts a supervisor if there is none, and returns the
 // error of one that gave up.
 func (p *Server) waitReady(ctx context.Context) error {
-	for {
+	// Each connection costs a server that is starting a process. A crash recovery can take minutes.
+	for wait := 10 * time.Millisecond; ; wait = min(wait+wait/4, time.Second) {
 		url, fault := p.ping(ctx)
 		if fault == nil {
 			p.url = url
@@ -31,7 +30,7 @@ func (p *Server) waitReady(ctx context.Context) error {
 		if _, err := p.ensureSupervisor(); err != nil {
 			return err
 		}
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
+		if err := pause(ctx, wait); err != nil {
 			return fmt.Errorf("%w; last attempt: %w", err, fault)
 		}
 	}
@@ -43,9 +42,6 @@ func (p *Server) ping(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if starting(p.config.Dir) {
-		return "", errStarting
-	}
 	url := socketURL(socket, "aiv")
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -54,20 +50,6 @@ func (p *Server) ping(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return url, conn.Close(ctx)
-}
-
-var errStarting = errors.New("the server is starting")
-
-// starting reports whether the server is starting, by the last line of postmaster.pid. A connection that it refuses
-// costs it a process.
-func starting(dir string) bool {
-	f, err := openServerFile(dataDir(dir), "postmaster.pid")
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 10_000))
-	return err == nil && strings.HasSuffix(strings.TrimSpace(string(text)), "starting")
 }
 
 // passing reports whether the error is temporary.
