@@ -43,11 +43,8 @@ func choose(major int, dirs []string, majorOf func(dir string) int) (string, err
 	if others = slices.Compact(others); len(others) > 0 {
 		missing += ", only " + strings.Join(others, " and ")
 	}
-	install := "install it"
-	if command := installHint(major); command != "" {
-		install += " with `" + command + "`"
-	}
-	return "", fmt.Errorf("%s; %s, or set DATABASE_URL to use another PostgreSQL", missing, install)
+	return "", fmt.Errorf("%s; install one (Debian, Ubuntu: apt-get install postgresql; macOS: brew install postgresql@17), "+
+		"or set DATABASE_URL to use another PostgreSQL", missing)
 }
 
 // candidates lists the folders that may contain a server, in order of preference: the folders of PATH and pg_config,

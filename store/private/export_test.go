@@ -7,10 +7,7 @@ import (
 
 // Exported for the tests, which are an external package because storetest imports this one.
 
-var (
-	InstallCommand = installCommand
-	Choose         = choose
-)
+var Choose = choose
 
 const SupervisorEnv = supervisorEnv
 

@@ -104,31 +104,13 @@ func TestChoose(t *testing.T) {
 	}{
 		{0, []string{"/a", "/c", "/d", "/e"}, "/d"},
 		{16, []string{"/a", "/c", "/d", "/e"}, "/e"},
-		{0, nil, "no PostgreSQL server of version 14 or newer is installed; install it"},
-		{0, []string{"/a", "/b", "/c"}, "no PostgreSQL server of version 14 or newer is installed, only 12 and 13; install it"},
+		{0, nil, "no PostgreSQL server of version 14 or newer is installed; install one"},
+		{0, []string{"/a", "/b", "/c"}, "no PostgreSQL server of version 14 or newer is installed, only 12 and 13; install one"},
 	} {
 		dir, err := private.Choose(test.major, test.dirs, version)
 		if got := fmt.Sprint(dir, err); !strings.HasPrefix(got, test.want) {
 			t.Errorf("version %d of %v: got %s, want %s", test.major, test.dirs, got, test.want)
 		}
-	}
-}
-
-func TestInstallCommand(t *testing.T) {
-	for _, test := range []struct {
-		goos, release string
-		major         int
-		root          bool
-		want          string
-	}{
-		{"linux", "NAME=\"Ubuntu\"\nID=ubuntu\nID_LIKE=debian\n", 16, false, "sudo apt-get install postgresql-16"},
-		{"linux", "ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n", 0, true, "apt-get install postgresql"},
-		{"linux", "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n", 15, true, "dnf install postgresql15-server"},
-		{"linux", "ID=mine\n", 0, true, ""},
-		{"darwin", "", 0, false, "brew install postgresql@17"},
-	} {
-		got := private.InstallCommand(test.goos, test.release, test.major, test.root)
-		equal(t, test.want, got, test.goos, test.release, test.major)
 	}
 }
 
