@@ -18,8 +18,7 @@ type process struct {
 	cmd   *exec.Cmd
 	began time.Time
 	spoke int64         // offset of its output in the supervisor's log
-	ended chan struct{} // closed when it has ended; err is set by then
-	err   error
+	ended chan struct{} // closed when it has ended
 }
 
 // startServer must be called on the supervisor's locked thread.
@@ -34,7 +33,7 @@ func startServer(j job, socket string) (*process, error) {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
 	go func() {
-		s.err = s.cmd.Wait()
+		s.cmd.Wait()
 		close(s.ended)
 	}()
 	return s, nil
@@ -62,64 +61,22 @@ func (s *process) signal(sig os.Signal, patience time.Duration) bool {
 	}
 }
 
-// serverFault is the reason why a server ended.
-type serverFault struct {
-	leftovers bool // processes of a killed server still run
-	refused   bool // it cannot run, by its own exit status
-	said      string
-}
-
-func (e *serverFault) Error() string { return "postgres ended: " + e.said }
-
-// fault returns why the server ended, from its exit status, its output and its log.
-func (s *process) fault() *serverFault {
+// fault returns why the server ended, and whether it cannot run. The postmaster exits with 1 after a FATAL error. A server
+// that was killed or stopped can be started again, as it can when processes of a killed server have ended: until then
+// their shared memory and lock file prevent a start.
+func (s *process) fault() (why error, final bool) {
 	said := make([]byte, 1<<16)
-	log, err := os.Open(supervisorLog(s.dir))
-	if err == nil {
+	if log, err := os.Open(supervisorLog(s.dir)); err == nil {
 		n, _ := log.ReadAt(said, s.spoke)
 		said = said[:n]
 		log.Close()
 	}
-	fault := &serverFault{said: "it was stopped"}
-	if s.err != nil {
-		fault.said = s.err.Error()
+	leftovers := bytes.Contains(said, []byte("shared memory block")) || bytes.Contains(said, []byte("lock file"))
+	state := s.cmd.ProcessState
+	if state.ExitCode() == 1 && !leftovers {
+		return fmt.Errorf("postgres ended: %v; its log is in %s", state, serverLogDir(s.dir)), true
 	}
-	if exit, ok := errors.AsType[*exec.ExitError](s.err); ok {
-		// The postmaster exits with 1 after a FATAL error. A server that was killed or stopped can be started again.
-		fault.refused = exit.ExitCode() == 1
-	}
-	fault.leftovers = bytes.Contains(said, []byte("shared memory block")) || bytes.Contains(said, []byte("lock file"))
-	if fault.refused && !fault.leftovers {
-		fault.said += logTail(s.dir)
-	}
-	return fault
-}
-
-// logTail returns the end of the newest log file of the server.
-func logTail(dir string) string {
-	entries, err := os.ReadDir(serverLogDir(dir))
-	if err != nil {
-		return ""
-	}
-	var newest os.FileInfo
-	for _, e := range entries {
-		info, err := e.Info()
-		if err == nil && info.Mode().IsRegular() && (newest == nil || info.ModTime().After(newest.ModTime())) {
-			newest = info
-		}
-	}
-	if newest == nil {
-		return ""
-	}
-	log, err := openServerFile(serverLogDir(dir), newest.Name())
-	if err != nil {
-		return ""
-	}
-	defer log.Close()
-	if newest.Size() > 1<<16 {
-		log.Seek(-1<<16, 2)
-	}
-	return "; its log ends: " + lastLines(log, "")
+	return fmt.Errorf("postgres ended: %v", state), false
 }
 
 // stopOrphan stops a server whose supervisor was killed, where the kernel does not (see dieWithParent). It only does so

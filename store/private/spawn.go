@@ -1,7 +1,6 @@
 package private
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,7 +51,7 @@ func (p *Server) startSupervisor() (<-chan error, error) {
 			ended <- nil
 			return
 		}
-		ended <- errors.New(lastLines(io.NewSectionReader(said, 0, 1<<20), "the supervisor ended without a message"))
+		ended <- errors.New(lastLines(said))
 	}()
 	return ended, nil
 }
@@ -78,11 +77,8 @@ func supervisorCommand(job job) (*exec.Cmd, error) {
 }
 
 // lastLines returns the last eight lines of a log as one line, for errors.
-func lastLines(log io.Reader, otherwise string) string {
-	text, err := io.ReadAll(log)
-	if err != nil || len(bytes.TrimSpace(text)) == 0 {
-		return otherwise
-	}
-	lines := strings.Split(string(bytes.TrimSpace(text)), "\n")
+func lastLines(log *os.File) string {
+	text, _ := io.ReadAll(io.NewSectionReader(log, 0, 1<<20))
+	lines := strings.Split(strings.TrimSpace("the supervisor ended: "+string(text)), "\n")
 	return strings.Join(lines[max(0, len(lines)-8):], "; ")
 }

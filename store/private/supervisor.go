@@ -115,8 +115,7 @@ func keepRunning(j job, noUsers <-chan error) error {
 	if err := stopOrphan(j.Dir); err != nil {
 		return err
 	}
-	var backoff backoff
-	for {
+	for quick := 1; ; quick++ {
 		removeStaleLocks(j.Dir, socket) // again after each attempt: a new thread can have the id
 		running, err := startServer(j, socket)
 		if err != nil {
@@ -128,11 +127,14 @@ func keepRunning(j job, noUsers <-chan error) error {
 			return err
 		case <-running.ended:
 		}
-		fault := running.fault()
-		delay, again := backoff.next(fault, time.Since(running.began))
-		if !again {
+		fault, final := running.fault()
+		if time.Since(running.began) > 30*time.Second {
+			quick = 1
+		}
+		if final || quick == 12 {
 			return fault
 		}
+		delay := min(50*time.Millisecond<<quick, 5*time.Second)
 		fmt.Fprintf(os.Stderr, "aiv: %v; starting it again in %v\n", fault, delay)
 		select {
 		case err := <-noUsers:
@@ -140,24 +142,4 @@ func keepRunning(j job, noUsers <-chan error) error {
 		case <-time.After(delay):
 		}
 	}
-}
-
-// backoff decides whether and when a server that ended is restarted.
-type backoff struct{ quick int }
-
-func (b *backoff) next(fault *serverFault, lived time.Duration) (time.Duration, bool) {
-	if lived > 30*time.Second {
-		b.quick = 0
-	}
-	b.quick++
-	switch {
-	case fault.leftovers:
-		// Processes of a killed server take a moment to end. Until then their shared memory and lock file prevent a
-		// start.
-		return 100 * time.Millisecond, b.quick < 150
-	case fault.refused:
-		return 0, false
-	}
-	delay := min(50*time.Millisecond<<min(b.quick, 10), 5*time.Second)
-	return delay, b.quick < 12
 }
