@@ -60,18 +60,3 @@ func TestServerEndsWithItsTests(t *testing.T) {
 	}
 	select {} // until the signal is there
 }
-
-func TestEachTestHasItsOwnMigratedDatabase(t *testing.T) {
-	seen := map[string]bool{}
-	for range 2 {
-		pool := storetest.New(t)
-		var database string
-		var migrations int
-		const sql = `SELECT current_database(), (SELECT count(*) FROM schema_migrations)`
-		must(t, pool.QueryRow(t.Context(), sql).Scan(&database, &migrations))
-		if migrations == 0 || seen[database] {
-			t.Errorf("database %s has %d migrations, and is that of another test: %v", database, migrations, seen[database])
-		}
-		seen[database] = true
-	}
-}
