@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 )
@@ -120,17 +119,13 @@ func dataMajor(dir string) (int, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
-	if err != nil {
-		return 0, fmt.Errorf("read the version of the data folder: %w", err)
+	major := 0
+	if err == nil {
+		defer f.Close()
+		_, err = fmt.Fscan(io.LimitReader(f, 100), &major)
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 100))
 	if err != nil {
-		return 0, fmt.Errorf("read the version of the data folder: %w", err)
-	}
-	major, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return 0, fmt.Errorf("read the version of the data folder: %s: %w", f.Name(), err)
+		return 0, fmt.Errorf("read the version in %s: %w", filepath.Join(dataDir(dir), "PG_VERSION"), err)
 	}
 	return major, nil
 }

@@ -10,28 +10,24 @@ import (
 
 // Names of the lock files.
 const (
-	usersName      = "users.lock"
-	supervisorName = "supervisor.lock"
-	leavingName    = "leaving.lock"
+	usersLock      = "users.lock"
+	supervisorLock = "supervisor.lock"
+	leavingLock    = "leaving.lock"
 )
 
-func usersLock(dir string) string      { return filepath.Join(dir, usersName) }
-func supervisorLock(dir string) string { return filepath.Join(dir, supervisorName) }
-func leavingLock(dir string) string    { return filepath.Join(dir, leavingName) }
-
 func isLock(name string) bool {
-	return name == usersName || name == supervisorName || name == leavingName
+	return name == usersLock || name == supervisorLock || name == leavingLock
 }
 
-// openLock opens a lock file. Go marks it close-on-exec, so that no child process keeps the lock.
-func openLock(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+// openLock opens a lock file of a folder. Go marks it close-on-exec, so that no child process keeps the lock.
+func openLock(dir, name string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 }
 
-// tryLock returns the file at path, locked until it is closed, or nil if locks of other processes prevent that. It also
+// tryLock returns a lock file of a folder, locked until it is closed, or nil if locks of other processes prevent that. It also
 // returns nil for a file that was removed between opening and locking, whose lock has no effect.
-func tryLock(path string, how int) (*os.File, error) {
-	f, err := openLock(path)
+func tryLock(dir, name string, how int) (*os.File, error) {
+	f, err := openLock(dir, name)
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +36,9 @@ func tryLock(path string, how int) (*os.File, error) {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 	}
-	if !isFileAt(f, path) {
+	if !isFileAt(f, f.Name()) {
 		unlock(f)
 		return nil, nil
 	}

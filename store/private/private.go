@@ -110,7 +110,7 @@ func (p *Server) join(ctx context.Context) error {
 			return err
 		}
 		p.config.Dir = dir
-		users, err := tryLock(usersLock(dir), syscall.LOCK_SH)
+		users, err := tryLock(dir, usersLock, syscall.LOCK_SH)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -138,17 +138,17 @@ func (p *Server) leave() {
 // stopped. It cleans up after a supervisor that was killed or could not start the server.
 func left(config Config) bool {
 	// Processes that leave look one after another, so that none takes another's attempt to lock for a user.
-	leaving, err := tryLock(leavingLock(config.Dir), syscall.LOCK_EX)
+	leaving, err := tryLock(config.Dir, leavingLock, syscall.LOCK_EX)
 	if leaving == nil {
 		return err != nil // the folder is gone, or nothing can be written to it
 	}
 	defer unlock(leaving)
-	users, _ := tryLock(usersLock(config.Dir), syscall.LOCK_EX)
+	users, _ := tryLock(config.Dir, usersLock, syscall.LOCK_EX)
 	if users == nil {
 		return inUse(config.Dir)
 	}
 	defer unlock(users)
-	supervisor, _ := tryLock(supervisorLock(config.Dir), syscall.LOCK_EX)
+	supervisor, _ := tryLock(config.Dir, supervisorLock, syscall.LOCK_EX)
 	if supervisor == nil {
 		return false
 	}
@@ -165,12 +165,12 @@ func left(config Config) bool {
 // stops the server cannot be shared. If it can be shared because this supervisor has ended since, it can also be had
 // exclusively.
 func inUse(dir string) bool {
-	one, _ := tryLock(usersLock(dir), syscall.LOCK_SH)
+	one, _ := tryLock(dir, usersLock, syscall.LOCK_SH)
 	if one == nil {
 		return false
 	}
 	unlock(one)
-	all, _ := tryLock(usersLock(dir), syscall.LOCK_EX)
+	all, _ := tryLock(dir, usersLock, syscall.LOCK_EX)
 	if all != nil {
 		unlock(all)
 	}

@@ -90,13 +90,13 @@ func stopOrphan(dir string) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
+	if err == nil && pid <= 1 {
+		err = errors.New("postmaster.pid contains no process id")
+	}
+	if err == nil {
+		err = quit(dir, pid)
+	}
 	if err != nil {
-		return fmt.Errorf("find the server that is still running: %w", err)
-	}
-	if pid <= 1 {
-		return errors.New("find the server that is still running: postmaster.pid contains no process id")
-	}
-	if err := quit(dir, pid); err != nil {
 		return fmt.Errorf("stop the server that is still running: %w", err)
 	}
 	for deadline := time.Now().Add(15 * time.Second); listening(socket); time.Sleep(10 * time.Millisecond) {
@@ -147,14 +147,7 @@ func quit(dir string, pid int) error {
 	if err != nil {
 		return err
 	}
-	if runAs == nil {
-		syscall.Kill(pid, syscall.SIGQUIT) // an error: it has ended
-		return nil
-	}
-	cmd := exec.Command("/bin/sh", "-c", fmt.Sprintf("kill -QUIT %d || true", pid))
-	cmd.Dir, cmd.Env = "/", serverEnv()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: runAs.UID, Gid: runAs.GID}}
-	return cmd.Run()
+	return commandOfServer(job{RunAs: runAs}, "/bin/sh", "-c", fmt.Sprintf("kill -QUIT %d 2>/dev/null || true", pid)).Run()
 }
 
 func listening(socket string) bool {

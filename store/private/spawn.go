@@ -17,7 +17,7 @@ import (
 //
 // This process takes the supervisor's lock and passes the open file on, so that two processes cannot start one each.
 func (p *Server) startSupervisor() (<-chan error, error) {
-	lock, err := tryLock(supervisorLock(p.config.Dir), syscall.LOCK_EX)
+	lock, err := tryLock(p.config.Dir, supervisorLock, syscall.LOCK_EX)
 	if lock == nil || err != nil {
 		return nil, err
 	}
@@ -27,14 +27,13 @@ func (p *Server) startSupervisor() (<-chan error, error) {
 	if err != nil {
 		return nil, err
 	}
-	said, err := os.OpenFile(supervisorLog(p.config.Dir), os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the supervisor's log: %w", err)
-	}
 	cmd, err := supervisorCommand(job)
 	if err != nil {
-		said.Close()
 		return nil, err
+	}
+	said, err := os.OpenFile(supervisorLog(job.Dir), os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the supervisor's log: %w", err)
 	}
 	cmd.ExtraFiles = []*os.File{lock}
 	cmd.Stdout, cmd.Stderr = said, said

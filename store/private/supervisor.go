@@ -80,11 +80,11 @@ func RunSupervisorIfRequested() {
 
 // supervise runs the server until the last user has ended. It holds its locks until the process ends.
 func supervise(j job) error {
-	lock := os.NewFile(supervisorLockFD, supervisorName)
-	if lock == nil || !isFileAt(lock, supervisorLock(j.Dir)) {
+	lock := os.NewFile(supervisorLockFD, supervisorLock)
+	if lock == nil || !isFileAt(lock, filepath.Join(j.Dir, supervisorLock)) {
 		return errors.New("only aiv itself can start a supervisor")
 	}
-	users, err := openLock(usersLock(j.Dir))
+	users, err := openLock(j.Dir, usersLock)
 	if err != nil {
 		return err
 	}
