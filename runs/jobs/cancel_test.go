@@ -29,13 +29,13 @@ func TestCanceledWhileClaimed(t *testing.T) {
 			account := s.account()
 			run := s.orderOf(account, "m1 m3", 3, 1)
 			if test.claimed == 0 {
-				notOnCitus(t, "about locks of one server")
+				storetest.SkipOnCitus(t, "about locks of one server")
 			} else if before := s.claim(test.claimed); test.givenBack {
 				s.settle(Released, before...)
 			}
-			cancel := s.begin(`SELECT cancel_run($1, $2)`, account, run)
+			cancel := storetest.Begin(t, s.pool, `SELECT cancel_run($1, $2)`, account, run)
 			s.sweep() // queues the jobs
-			turn := s.begin(`SELECT FROM job_turns WHERE NOT $1 FOR UPDATE`, test.waits)
+			turn := storetest.Begin(t, s.pool, `SELECT FROM job_turns WHERE NOT $1 FOR UPDATE`, test.waits)
 			claim := func() { // all that is left of a model's jobs, and more
 				equal(t, 0, len(s.claim(4)), "jobs of a canceled run are handed out")
 			}
@@ -43,75 +43,39 @@ func TestCanceledWhileClaimed(t *testing.T) {
 				must(t, cancel.Commit(t.Context()))
 				must(t, turn.Rollback(t.Context()))
 			})
-			s.wantCanceled(test.claimed)
+			equal(t, 0, len(s.claim(2)), "jobs of a canceled run are handed out later") // admits the cancellation
+			const canceled = `SELECT count(*) FROM job_results WHERE canceled AND attempts = 1`
+			equal(t, test.claimed, s.count(canceled), "canceled results")
+			equal(t, 0, s.rows("job_leases"), "leases of a canceled run are left")
 			equal(t, uint64(test.claimed), s.d.Stats().Claimed["p1"], "claims were counted")
 		})
 	}
 }
 
-// wantCanceled checks that no more jobs of the only run are claimed, and that as many keep their first attempt.
-func (s *site) wantCanceled(attempts int) {
-	s.t.Helper()
-	equal(s.t, 0, len(s.claim(2)), "jobs of a canceled run are handed out later") // admits the cancellation
-	equal(s.t, attempts, s.count(`SELECT count(*) FROM job_results WHERE canceled AND attempts = 1`), "canceled results")
-	equal(s.t, 0, s.rows("job_leases"), "leases of a canceled run are left")
-}
-
-// TestCancelWaitsForClaim: a run is canceled after a claim that is taking jobs of it, so that these keep their
-// attempts.
-func TestCancelWaitsForClaim(t *testing.T) {
-	notOnCitus(t, "about locks of one server")
-	s := newSite(t)
-	account := s.account()
-	run := s.orderOf(account, "m1", 5, 1)
-	s.claim(1)
-	// A writer of the lease that begins with the second job waits until the end of this transaction.
-	hold := s.begin(insertLeases, account, run, 2, 2, "held", "0")
-	claimed := s.goClaim(t.Context(), ClaimRequest{Limit: 2})
-	claiming := storetest.UntilWaiting(t, s.pool, "transactionid")
-	canceled := make(chan struct{})
-	go func() {
-		defer close(canceled)
-		s.cancel(run)
-	}()
-	s.untilBlockedBy("the cancellation", claiming)
-	must(t, hold.Rollback(t.Context()))
-	equal(t, 2, len(s.jobsOf(claimed)), "jobs")
-	<-canceled
-	s.wantCanceled(3)
-}
-
-// TestCompletedBeforeCancel: to an attempt that lost its lease, a job that another attempt has completed before its run
-// was canceled is lost or stale, and the run's other job is canceled.
-func TestCompletedBeforeCancel(t *testing.T) {
-	s := newSite(t)
-	run := s.order(2)
-	first := s.claim(2)
-	s.pass(2 * time.Minute)
-	s.sweep()
-	s.settle(Completed, s.claim(2)[0])
-	s.cancel(run)
-	equal(t, "stale canceled", s.settle(Completed, first...))
-	equal(t, "lost canceled", s.renew(time.Minute, first...))
-}
-
 // TestCanceledJobsStay: the leases of a canceled run become results that show the same as package results shows of
-// leases: their attempts and start, and the end of the run.
+// leases: their attempts and start, and the end of the run. Its completed jobs stay completed. To an attempt that lost
+// its lease, a completed job is stale or lost, and another one canceled.
 func TestCanceledJobsStay(t *testing.T) {
 	s := newSite(t)
 	run := s.order(6)
+	first := s.claim(2)
+	s.pass(2 * time.Minute)
+	s.sweep()
 	all := s.claim(4)
 	s.settle(Released, all[2])
 	s.settle(Completed, all[0])
 	const states = `
 SELECT string_agg(concat_ws(' ', ordinal, attempts, started_at, finished_at), ', ' ORDER BY ordinal) FROM `
 	s.cancel(run)
-	before := value[string](s, states+`(
+	before := storetest.Value[string](t, s.pool, states+`(
 SELECT generate_series(ordinal, last_ordinal) AS ordinal, attempt AS attempts, l.started_at, r.finished_at
 FROM job_leases l JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id) l`)
+	equal(t, "stale canceled", s.settle(Completed, first...))
 	s.sweep()
-	equal(t, before, value[string](s, states+`job_results WHERE canceled AND NOT settled`))
+	equal(t, before, storetest.Value[string](t, s.pool, states+`job_results WHERE canceled AND NOT settled`))
 	equal(t, 0, s.rows("job_leases", "job_queue"), "rows of a canceled run are left")
+	equal(t, "stale canceled", s.settle(Completed, first...))
+	equal(t, "lost canceled", s.renew(time.Minute, first...))
 }
 
 // TestDeleteRuns deletes the runs of an account while its jobs are queued, held and settled. A late settlement is not
@@ -128,7 +92,8 @@ func TestDeleteRuns(t *testing.T) {
 	s.orderOf(a, "m1", 1, 1) // has arrived
 	other := s.order(2)
 
-	purged, err := purger(s.pool).Account(t.Context(), a)
+	purger := &runs.Purger{Pool: s.pool, Actor: "test", Tables: Capability.Tables}
+	purged, err := purger.Account(t.Context(), a)
 	must(t, err)
 	equal(t, runs.Purged{Runs: 4, Jobs: 25}, purged)
 	s.check()

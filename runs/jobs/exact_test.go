@@ -28,7 +28,7 @@ func TestEachJobOnce(t *testing.T) {
 	w := &workers{t: t, left: 90 + 3 + 40 + 6*8, settled: make(map[Key]bool), held: make(map[Key]Job)}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	processes := []*Dispatcher{s.process(nil).d, s.process(nil).d}
+	processes := []*Dispatcher{s.process().d, s.process().d}
 	var wg sync.WaitGroup
 	for n := range 8 {
 		r := rand.New(rand.NewPCG(uint64(n), 7))

@@ -1,17 +1,12 @@
 package jobs
 
 import (
-	"context"
-	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"aiv/store"
 	"aiv/store/storetest"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // served claims jobs, and returns how many are of each account and provider, such as "a p1: 2".
@@ -113,63 +108,31 @@ func TestTurnsOfListedProviders(t *testing.T) {
 }
 
 // TestTurnsWithoutJobs: accounts whose jobs were all handed out or canceled take no place in a claim from an account
-// that has jobs. Their turns are deleted, and many of them cost a small claim few round trips.
+// that has jobs. Their turns are deleted.
 func TestTurnsWithoutJobs(t *testing.T) {
-	t.Parallel()
-	for _, providers := range [][]string{nil, {"p1"}} {
-		t.Run(fmt.Sprint(providers), func(t *testing.T) {
-			s := newSite(t)
-			tracer := &counter{}
-			s.d = s.dispatcher(Config{Pool: storetest.WithTracer(t, s.pool, tracer)})
-			want := func(run store.ID) {
-				t.Helper()
-				if got := s.claim(1, providers...); len(got) != 1 || got[0].Key.Run != run {
-					t.Errorf("claimed %+v, want a job of %s", got, run)
-				}
-			}
-			want(s.order(1))
-			var canceled []store.ID
-			for range 60 {
-				canceled = append(canceled, s.order(2))
-			}
-			s.claim(1, providers...)
-			account := s.account()
-			canceled = append(canceled, s.orderOf(account, "m1", 1, 1)) // before its job is queued
-			for _, run := range canceled {
-				s.cancel(run)
-			}
-			last := s.orderOf(account, "m1", 3, 1)
-			before, most := tracer.batches.Load(), int32(12)
-			if storetest.OnCitus() {
-				most++ // the admission and the commit take batches of their own
-			}
-			want(last)
-			if n := tracer.batches.Load() - before; n > most {
-				t.Errorf("%d batches of statements", n)
-			}
-			want(last)
-			want(last)
-			equal(t, 0, len(s.claim(1, providers...)), "jobs without an account")
-			equal(t, 0, s.rows("job_turns"), "turns of accounts without jobs are left")
-		})
+	s := newSite(t)
+	want := func(run store.ID) {
+		t.Helper()
+		if got := s.claim(1, "p1"); len(got) != 1 || got[0].Key.Run != run {
+			t.Errorf("claimed %+v, want a job of %s", got, run)
+		}
 	}
-}
-
-// A counter counts batches, and their statements that waited for a lock in vain.
-type counter struct {
-	storetest.Statements
-	batches, timeouts atomic.Int32
-}
-
-func (c *counter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	c.batches.Add(1)
-	return ctx
-}
-
-func (c *counter) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
-	if store.IsLockTimeout(q.Err) {
-		c.timeouts.Add(1)
+	want(s.order(1))
+	var canceled []store.ID
+	for range 60 {
+		canceled = append(canceled, s.order(2))
 	}
+	s.claim(1)
+	account := s.account()
+	canceled = append(canceled, s.orderOf(account, "m1", 1, 1)) // before its job is queued
+	for _, run := range canceled {
+		s.cancel(run)
+	}
+	last := s.orderOf(account, "m1", 2, 1)
+	want(last)
+	want(last)
+	equal(t, 0, len(s.claim(1)), "jobs without an account")
+	equal(t, 0, s.rows("job_turns"), "turns of accounts without jobs are left")
 }
 
 // TestTurnOfAccountWithMoreSpans: an account keeps its turn if a claim gets all spans that it has read of it, and there
@@ -209,28 +172,8 @@ func TestTurnAtNewProvider(t *testing.T) {
 	s.order(10)
 	s.claim(2)
 	served := s.claim(1)[0].Key.Account
-	next := value[store.ID](s, `SELECT id FROM accounts WHERE id <> $1`, served)
+	next := storetest.Value[store.ID](t, s.pool, `SELECT id FROM accounts WHERE id <> $1`, served)
 	s.orderOf(next, "m2", 1, 1)
 	equal(t, map[string]int{"next p1": 1, "next p2": 1, "served p1": 1},
 		s.served(map[store.ID]string{next: "next", served: "served"}, 3))
-}
-
-// TestFewSpans: a claim reads only the spans of fresh jobs that it may need, and one more.
-func TestFewSpans(t *testing.T) {
-	notOnCitus(t, "about the rows that PostgreSQL returns: on a cluster the statement has another form")
-	s := newSite(t)
-	account := s.account()
-	for range 5 {
-		s.orderOf(account, "m1", 10, 1)
-	}
-	s.sweep() // queues them
-	var spans []string
-	for _, jobs := range []int{1, 9, 10, 11, 20, 49, 100} {
-		n := s.count(`SELECT count(*) FROM (`+readSupply+`) s WHERE s.fresh`, nil, jobs)
-		spans = append(spans, fmt.Sprintf("%d of %d", n, jobs))
-	}
-	equal(t, "1 of 1, 1 of 9, 2 of 10, 2 of 11, 3 of 20, 5 of 49, 5 of 100", strings.Join(spans, ", "))
-	for range 5 { // the account keeps its turn until its last job is handed out
-		equal(t, 10, len(s.claim(10)), "jobs")
-	}
 }

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"aiv/store/storetest"
 )
 
 // TestRunOfJobs: a run's jobs are claimed in its order and settled; it is completed with the last of them.
@@ -73,19 +71,5 @@ SELECT sum(l.last_ordinal - l.ordinal + 1) FROM job_leases l
 JOIN measurement_runs r ON r.account_id = l.account_id AND r.id = l.run_id AND r.started_at = l.started_at
 WHERE l.state = 'held' AND l.attempt = 2 AND l.tries = $1`, test.tries), "jobs are held since the start of the run")
 		})
-	}
-}
-
-// TestDatabaseTimeIsKnownFirst: a dispatcher knows the database's time before its first transaction.
-func TestDatabaseTimeIsKnownFirst(t *testing.T) {
-	t.Parallel()
-	s := ownSite(t)
-	const ahead = 48 * time.Hour
-	d := New(Config{Pool: storetest.WithClockAhead(t, s.pool, ahead)})
-	for range 2 {
-		now, err := d.Now(t.Context())
-		if off := time.Until(now) - ahead; err != nil || off.Abs() > time.Minute {
-			t.Errorf("%v off, %v", off, err)
-		}
 	}
 }

@@ -1,48 +1,9 @@
 package jobs
 
 import (
-	"fmt"
 	"testing"
 	"time"
-
-	"aiv/store"
 )
-
-// TestLeasesAreExtended: jobs of one model share a lease if they differ in nothing else. That a lease has jobs of one
-// model is an invariant.
-func TestLeasesAreExtended(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	first := lease{first: 4, last: 6, provider: "p", state: stateHeld, attempt: 2, tries: 1, until: now, startedAt: now,
-		worker: store.NewID()}
-	for _, test := range []struct {
-		differs string
-		change  func(*lease)
-		want    string
-	}{
-		{"nothing", func(*lease) {}, "4-9 "},
-		{"the zone of the times", func(l *lease) { l.until, l.startedAt = now.UTC(), now.UTC() }, "4-9 "},
-		{"a gap", func(l *lease) { l.first = 8 }, "4-6 8-9 "},
-		{"the state", func(l *lease) { l.state = stateWaiting }, "4-6 7-9 "},
-		{"the attempt", func(l *lease) { l.attempt++ }, "4-6 7-9 "},
-		{"the tries", func(l *lease) { l.tries++ }, "4-6 7-9 "},
-		{"the end", func(l *lease) { l.until = now.Add(1) }, "4-6 7-9 "},
-		{"the first claim", func(l *lease) { l.startedAt = now.Add(1) }, "4-6 7-9 "},
-		{"the worker", func(l *lease) { l.worker = store.NewID() }, "4-6 7-9 "},
-	} {
-		next := first
-		next.first, next.last = 7, 9
-		test.change(&next)
-		run, first := &lockedRun{perModel: 10}, first
-		run.insert(&first)
-		run.insert(&next)
-		got := ""
-		for _, l := range run.leases {
-			got += fmt.Sprintf("%d-%d ", l.first, l.last)
-		}
-		equal(t, test.want, got, test.differs, " differs")
-	}
-}
 
 // TestRetriedJobWaitsLonger: a retried job waits as long as its worker asked for, or 10 s doubled with each attempt up
 // to 10 min, ±20 %.

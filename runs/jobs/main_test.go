@@ -101,14 +101,10 @@ func (s *site) dispatcher(cfg Config) *Dispatcher {
 // on returns the site with another Dispatcher.
 func (s *site) on(d *Dispatcher) *site { return &site{s.database, s.t, d} }
 
-// process returns the site with a Dispatcher as another process has it, which runs its tasks. pool is nil for new
-// connections.
-func (s *site) process(pool *pgxpool.Pool) *site {
+// process returns the site with the Dispatcher of another process, which runs its tasks.
+func (s *site) process() *site {
 	s.t.Helper()
-	if pool == nil {
-		pool = s.open(s.t, "")
-	}
-	d := s.dispatcher(Config{Pool: pool})
+	d := s.dispatcher(Config{Pool: s.open(s.t, "")})
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { task.NewRunner(slog.New(slog.DiscardHandler), d.Tasks()).Run(ctx) })
@@ -125,13 +121,9 @@ func (s *site) exec(sql string, args ...any) {
 	must(s.t, ignore(s.pool.Exec(s.t.Context(), sql, append([]any{mode}, args...)...)))
 }
 
-func (s *site) count(sql string, args ...any) int { s.t.Helper(); return value[int](s, sql, args...) }
-
-// value returns the only value that a query returns.
-func value[T any](s *site, sql string, args ...any) (v T) {
+func (s *site) count(sql string, args ...any) int {
 	s.t.Helper()
-	must(s.t, s.pool.QueryRow(s.t.Context(), sql, args...).Scan(&v))
-	return v
+	return storetest.Value[int](s.t, s.pool, sql, args...)
 }
 
 // rows returns how many rows tables have together.
@@ -192,7 +184,7 @@ WITH run AS (
 // state returns the row of a run, such as "running: 2 of 3 jobs running, 1 completed, 0 failed, 0 canceled".
 func (s *site) state(run store.ID) string {
 	s.t.Helper()
-	return value[string](s, `
+	return storetest.Value[string](s.t, s.pool, `
 SELECT concat(
   format('%s: %s of %s jobs running, %s completed, %s failed, %s canceled', status,
     `+runs.RunningJobs("r.account_id")+`, total_jobs, jobs_completed, jobs_failed, jobs_canceled),
@@ -209,17 +201,13 @@ func (s *site) cancel(run store.ID) {
 
 func (s *site) accountOf(run store.ID) store.ID {
 	s.t.Helper()
-	return value[store.ID](s, `SELECT account_id FROM measurement_runs WHERE id = $1`, run)
+	return storetest.Value[store.ID](s.t, s.pool, `SELECT account_id FROM measurement_runs WHERE id = $1`, run)
 }
 
 // check fails the test unless counters equal rows and each job is in one row.
 func (s *site) check() {
 	s.t.Helper()
-	violations, err := store.Verify(context.WithoutCancel(s.t.Context()), s.pool, Invariants())
-	must(s.t, err)
-	for _, v := range violations {
-		s.t.Errorf("%s: %s", v.Invariant.Doc, v.Rows)
-	}
+	storetest.Verify(s.t, s.pool, Invariants()...)
 }
 
 func (s *site) admin() *ProviderAdmin { return &ProviderAdmin{Pool: s.pool, Actor: "op"} }
@@ -350,19 +338,6 @@ func statesOf(replies []Reply) string {
 	return strings.Join(states, " ")
 }
 
-func (s *site) begin(sql string, args ...any) pgx.Tx {
-	s.t.Helper()
-	return storetest.Begin(s.t, s.pool, sql, args...)
-}
-
 var must, equal = storetest.Must, storetest.Equal
 
 func ignore(_ any, err error) error { return err }
-
-// notOnCitus skips a test that says nothing about a cluster.
-func notOnCitus(t *testing.T, why string) {
-	t.Helper()
-	if storetest.OnCitus() {
-		t.Skip(why)
-	}
-}

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"aiv/store/storetest"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // providers returns the state of each provider. It fails the test if ReadBacklogs returns other numbers.
@@ -74,19 +74,17 @@ func TestProviderStates(t *testing.T) {
 // not.
 func TestLaterThrottleHolds(t *testing.T) {
 	s := newSite(t)
-	s.order(4)
-	held := s.claim(4)
+	s.order(3)
+	held := s.claim(3)
 	const hours = `SELECT round(extract(epoch FROM until - now()) / 3600)::integer FROM provider_throttles`
 	s.report(Reporter{}, after(time.Hour, held[0], Throttled), after(time.Minute, held[1], Throttled))
 	equal(t, 1, s.count(hours), "together")
 	s.report(Reporter{}, after(time.Minute, held[2], Throttled))
 	equal(t, 1, s.count(hours), "an earlier one later")
-	s.report(Reporter{}, after(2*time.Hour, held[3], Throttled))
-	equal(t, 2, s.count(hours), "a later one")
 }
 
 // TestOldestRun: what waits at a provider, since when, and whether only for another try. Jobs of canceled runs do not
-// count, nor do claims of earlier minutes.
+// count.
 func TestOldestRun(t *testing.T) {
 	s := newSite(t)
 	a := s.account()
@@ -97,30 +95,20 @@ func TestOldestRun(t *testing.T) {
 		p := all[0]
 		got := fmt.Sprint(p.Waiting, p.Leased, p.OldestRun != nil, p.RetryAt != nil)
 		equal(t, fmt.Sprint(waiting, leased, oldest, retry), got, what)
-		equal(t, int64(0), all[1].Waiting+all[1].Leased, what, ": at the other provider")
 	}
-	s.exec(`INSERT INTO provider_minutes (provider_code, minute, claimed)
-		VALUES ('p1', date_trunc('minute', now() - interval '1 h', 'UTC'), 7)`)
-	equal(t, 0, s.providers()[0].ClaimedThisMinute, "claims in this minute")
 	s.cancel(s.orderOf(a, "m1 m2", 1, 1))
 	want("canceled before it was queued", 0, 0, false, false)
-
 	run := s.orderOf(a, "m1", 4, 1)
 	s.report(Reporter{}, after(time.Hour, s.claim(2)[0], Retry))
 	want("one waits for another try, two are queued", 3, 1, true, false)
 	s.claim(2)
 	want("one waits for another try", 1, 3, true, true)
-	s.pass(time.Hour)
-	want("it has waited", 1, 3, true, false)
 	s.orderOf(a, "m1", 1, 1)
-	want("another run has arrived", 2, 3, true, false)
+	want("another run has arrived", 2, 3, true, true)
+	s.pass(time.Hour)
+	want("the oldest has waited", 2, 3, true, false)
 	s.cancel(run)
 	want("the run is canceled", 1, 0, true, false)
-	s.claim(2)
-	canceled := s.orderOf(a, "m2", 2, 1)
-	s.claim(1)
-	s.cancel(canceled)
-	want("a run with a queued job is canceled", 0, 1, false, false)
 }
 
 func unavailable(j Job, reason, message string) Settlement {
@@ -132,7 +120,7 @@ func unavailable(j Job, reason, message string) Settlement {
 // pause returns the pause of a provider without its time, as "reason: note, by".
 func (s *site) pause(provider string) string {
 	s.t.Helper()
-	return value[string](s, `SELECT COALESCE(max(format('%s: %s, by %s', reason, note, paused_by)), 'none')
+	return storetest.Value[string](s.t, s.pool, `SELECT COALESCE(max(format('%s: %s, by %s', reason, note, paused_by)), 'none')
 		FROM provider_pauses WHERE provider_code = $1`, provider)
 }
 
@@ -191,23 +179,13 @@ func TestClaimAfterUnavailable(t *testing.T) {
 	s := newSite(t)
 	s.order(2)
 	held := s.claim(1)
-	stop := newStopper(t, s.pool, readClockAndRevoked)
-	paused := make(chan error, 1)
-	go func() {
-		replies, err := s.dispatcher(Config{Pool: stop.pool}).Settle(t.Context(), Reporter{}, []Settlement{settlement(held[0], Unavailable)})
-		if states := statesOf(replies); err == nil && states != "settled" {
-			err = errors.New(states)
-		}
-		paused <- err
-	}()
-	select {
-	case <-stop.stopped: // before it pauses
-	case err := <-paused:
-		t.Fatalf("the settlement was not stopped: %v", err)
-	}
-	claimed := s.goClaim(t.Context(), ClaimRequest{})
-	storetest.UntilWaiting(t, s.pool, "advisory")
-	stop.release()
-	must(t, <-paused)
+	var claimed <-chan claimed
+	must(t, s.whileStopped(s.pool, "INTO provider_pauses", func(pool *pgxpool.Pool) error {
+		d := s.dispatcher(Config{Pool: pool})
+		return ignore(d.Settle(t.Context(), Reporter{}, []Settlement{settlement(held[0], Unavailable)}))
+	}, func() {
+		claimed = s.goClaim(t.Context(), ClaimRequest{})
+		storetest.UntilWaiting(t, s.pool, "advisory")
+	}))
 	equal(t, 0, len(s.jobsOf(claimed)), "jobs were handed out after the pause")
 }

@@ -107,7 +107,7 @@ FROM generate_series(1, $1::integer) n`, runs)
 	s.exec(`
 INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
 SELECT account_id, id, 1, 1, true, started_at, finished_at, '{}' FROM measurement_runs`)
-	session := s.begin(`SELECT FROM job_results WHERE run_id = md5('7')::uuid FOR UPDATE`)
+	session := storetest.Begin(t, s.pool, `SELECT FROM job_results WHERE run_id = md5('7')::uuid FOR UPDATE`)
 	impatient := s.open(t, "&lock_timeout=100ms")
 	if n, err := Purge(t.Context(), impatient, MinAnswersKept, nil); n != runs-1 || !store.IsLockTimeout(err) {
 		t.Errorf("%d answers were deleted beside a locked one, %v", n, err)

@@ -72,7 +72,7 @@ func TestEachOutcomeChangesItsJob(t *testing.T) {
 				}
 			}
 			equal(t, test.run, s.state(run))
-			equal(t, test.code, value[string](s, `SELECT COALESCE(max(error_code), '') FROM job_results`), "code")
+			equal(t, test.code, storetest.Value[string](t, s.pool, `SELECT COALESCE(max(error_code), '') FROM job_results`), "code")
 			s.cancel(run)
 			s.exec(`DELETE FROM provider_throttles`)
 			equal(t, 0, len(s.claim(10)), "jobs of a canceled run were claimed")
@@ -270,33 +270,17 @@ func TestAwayStandby(t *testing.T) {
 	s.check()
 }
 
-// TestLargeSettlementsAreSplit: settlements are split into parts that fit into half of a batch, with a
-// transaction each.
+// TestLargeSettlementsAreSplit: settlements are split into parts that fit into half of a batch, with a transaction each.
 func TestLargeSettlementsAreSplit(t *testing.T) {
 	s := newSite(t)
 	const half = maxBatchWeight / 2
-	for _, test := range []struct {
-		name         string
-		sizes, parts []int // of answers in KiB, and of parts
-	}{
-		{"none is large", make([]int, 500), []int{500}},
-		{"one is larger than a part", []int{0, half * 2, 0, 0}, []int{1, 1, 2}},
-		{"parts are full", []int{half/2 - 1, half/2 - 1, half/2 - 1, half / 2, 0}, []int{2, 1, 2}},
-	} {
-		var all []Settlement
-		for _, size := range test.sizes {
-			a := &answers.Answer{Text: strings.Repeat("x", size<<10)}
-			all = append(all, Settlement{Attempt: 1, Outcome: Completed, Answer: a})
-		}
-		var parts []int
-		for rest := all; len(rest) > 0; rest = rest[part(rest):] {
-			parts = append(parts, part(rest))
-		}
-		equal(t, test.parts, parts, test.name)
-		before := s.d.reports.Stats().Inputs
-		equal(t, len(all), strings.Count(s.report(Reporter{}, all...), Stale), test.name, ": replies")
-		equal(t, uint64(len(parts)), s.d.reports.Stats().Inputs-before, test.name, ": transactions")
+	var all []Settlement
+	for _, size := range []int{0, half * 2, half/2 - 1, half/2 - 1, half / 2} { // of answers in KiB
+		a := &answers.Answer{Text: strings.Repeat("x", size<<10)}
+		all = append(all, Settlement{Attempt: 1, Outcome: Completed, Answer: a})
 	}
+	equal(t, "stale stale stale stale stale", s.report(Reporter{}, all...))
+	equal(t, uint64(4), s.d.reports.Stats().Inputs, "transactions")
 }
 
 // TestRevokedWorkerChangesNothing: a revoked worker gets no job, and its reports change nothing. The requests of others
@@ -316,36 +300,13 @@ func TestRevokedWorkerChangesNothing(t *testing.T) {
 	}
 	reports, err := s.d.reportAll(t.Context(), []*report{
 		{Reporter{Worker: revoked}, []Settlement{settlement(held[0], Completed)}},
+		{Reporter{Worker: revoked}, []Settlement{settlement(held[0], renewed)}},
 		{Reporter{Worker: other}, []Settlement{settlement(held[1], Completed)}}})
 	must(t, err)
-	for i, want := range []string{" " + auth.ErrUnknownWorker.Error(), "settled <nil>"} {
-		equal(t, want, fmt.Sprint(statesOf(reports[i].items), " ", reports[i].err), "settlement ", i+1)
-	}
-	from := Reporter{Worker: revoked}
-	_, settled := s.d.Settle(t.Context(), from, []Settlement{settlement(held[0], Released)})
-	_, renewed := s.d.Renew(t.Context(), from, time.Hour, []Renewal{{held[0].Key, 1}})
-	if settled != auth.ErrUnknownWorker || renewed != auth.ErrUnknownWorker {
-		t.Errorf("a settlement: %v, a renewal: %v", settled, renewed)
+	for i, want := range []string{" " + auth.ErrUnknownWorker.Error(), " " + auth.ErrUnknownWorker.Error(), "settled <nil>"} {
+		equal(t, want, fmt.Sprint(statesOf(reports[i].items), " ", reports[i].err), "report ", i+1)
 	}
 	equal(t, "running: 2 of 3 jobs running, 1 completed, 0 failed, 0 canceled", s.state(run))
-}
-
-// TestRevokedDuringLock: a claim gets no jobs if its worker is revoked while it waits for another claim.
-func TestRevokedDuringLock(t *testing.T) {
-	s := newSite(t)
-	s.order(2)
-	worker := s.worker()
-	stop := newStopper(t, s.pool, lockClaims)
-	first := s.on(s.dispatcher(Config{Pool: stop.pool})).goClaim(t.Context(), ClaimRequest{})
-	<-stop.stopped
-	second := s.goClaim(t.Context(), ClaimRequest{Worker: worker})
-	storetest.UntilWaiting(t, s.pool, "advisory")
-	s.exec(`UPDATE workers SET revoked_at = now()`)
-	stop.release()
-	equal(t, 1, len(s.jobsOf(first)), "jobs of the first claim")
-	if got := <-second; got.err != auth.ErrUnknownWorker || len(got.jobs) != 0 {
-		t.Errorf("the claim of the revoked worker: %d jobs, %v", len(got.jobs), got.err)
-	}
 }
 
 // TestFailedCountSettlesNothing: a job is settled together with what is counted in its answer and with what its final

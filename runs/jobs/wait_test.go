@@ -2,19 +2,17 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
-	"aiv/auth"
 	"aiv/store/storetest"
 )
 
 // TestWaitingClaimGetsAJob: a waiting claim gets a job soon after there is one, and ends when the process stops or the
 // client leaves.
 func TestWaitingClaimGetsAJob(t *testing.T) {
-	s := newSite(t).process(nil)
+	s := newSite(t).process()
 	wait := func(ctx context.Context, providers ...string) <-chan claimed {
 		return s.goClaim(ctx, ClaimRequest{Providers: providers, Wait: time.Minute})
 	}
@@ -77,43 +75,4 @@ func TestManyWait(t *testing.T) {
 	for _, c := range claims {
 		equal(t, 1, len(s.jobsOf(c)), "jobs of a claim")
 	}
-}
-
-// TestRevokedClaims: many waiting claims of a worker that is revoked do not delay another one.
-func TestRevokedClaims(t *testing.T) {
-	const failing = 100
-	s := newSite(t)
-	revoked := s.worker()
-	var of []<-chan claimed
-	for range failing {
-		of = append(of, s.goClaim(t.Context(), ClaimRequest{Worker: revoked, Wait: storetest.Patience}))
-	}
-	s.untilAsleep(failing)
-	other := s.goClaim(t.Context(), ClaimRequest{Wait: storetest.Patience})
-	s.untilAsleep(failing + 1)
-	s.exec(`UPDATE workers SET revoked_at = now()`)
-	s.order(1)
-	must(t, s.d.poll(t.Context())) // once: it wakes one claim
-	equal(t, 1, len(s.jobsOf(other)), "jobs of the other claim")
-	for _, c := range of {
-		if got := <-c; !errors.Is(got.err, auth.ErrUnknownWorker) {
-			t.Errorf("a claim of the revoked worker: %d jobs, %v", len(got.jobs), got.err)
-		}
-	}
-}
-
-// TestSweepDoesNotDelayClaims: while a sweep is not done, claims that wait get jobs.
-func TestSweepDoesNotDelayClaims(t *testing.T) {
-	s := newSite(t)
-	s.order(1)
-	s.claim(1)
-	s.pass(2 * time.Minute)
-	stop := newStopper(t, s.pool, readClockAndRevoked)
-	p := s.process(stop.pool)
-	defer stop.release() // before the process is ended, which waits for the sweep
-	<-stop.stopped       // when the sweep has locked the run
-	waiting := p.goClaim(t.Context(), ClaimRequest{Wait: storetest.Patience})
-	p.untilAsleep(1)
-	s.order(1)
-	equal(t, 1, len(s.jobsOf(waiting)), "jobs")
 }

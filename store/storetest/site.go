@@ -1,0 +1,45 @@
+package storetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
+)
+
+// SkipOnCitus skips a test that says nothing about a cluster.
+func SkipOnCitus(t testing.TB, why string) {
+	t.Helper()
+	if OnCitus() {
+		t.Skip(why)
+	}
+}
+
+// Value returns the only value that a query returns.
+func Value[T any](t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (v T) {
+	t.Helper()
+	Must(t, pool.QueryRow(t.Context(), sql, args...).Scan(&v))
+	return v
+}
+
+// Verify reports the invariants that do not hold. Cleanups of a test may call it.
+func Verify(t testing.TB, pool *pgxpool.Pool, invariants ...store.Invariant) {
+	t.Helper()
+	violations, err := store.Verify(context.WithoutCancel(t.Context()), pool, invariants)
+	Must(t, err)
+	for _, v := range violations {
+		t.Errorf("%s: %s", v.Invariant.Doc, v.Rows)
+	}
+}
+
+// AtOnce calls f n times at once.
+func AtOnce(n int, f func(i int)) {
+	var calls sync.WaitGroup
+	for i := range n {
+		calls.Go(func() { f(i) })
+	}
+	calls.Wait()
+}
