@@ -9,25 +9,6 @@ import (
 	"aiv/store"
 )
 
-// TestCancelTime: a run that was started while its cancellation waited was not canceled before.
-func TestCancelTime(t *testing.T) {
-	s, r := newProcess(t)
-	made := create(t, r, s.request("1", 1, 1, 1))
-	tx := begin(t, s.pool, `UPDATE measurement_runs SET jobs_returned = 0 WHERE id = $1`, made.RunID)
-	var run *runs.Run
-	must(t, s.whileWaiting(t, tx, func() (err error) {
-		run, err = r.Cancel(t.Context(), s.credential.AccountID, made.RunID)
-		return err
-	}, func() {
-		must(t, ignore(tx.Exec(t.Context(), `UPDATE measurement_runs SET status = 'running', started_at = clock_timestamp() WHERE id = $1`,
-			made.RunID)))
-		must(t, tx.Commit(t.Context()))
-	}))
-	if run.FinishedAt.Before(*run.StartedAt) {
-		t.Errorf("started at %v, canceled at %v", run.StartedAt, run.FinishedAt)
-	}
-}
-
 // TestCancelEndsARun: the jobs of a canceled run that have not ended are canceled, and the run is reported as finished
 // once.
 func TestCancelEndsARun(t *testing.T) {

@@ -136,7 +136,7 @@ func TestConcurrentDuplicates(t *testing.T) {
 		}
 		results := make([]*runs.CreateResult, 32)
 		var made atomic.Int64
-		atOnce(len(results), func(k int) {
+		storetest.AtOnce(len(results), func(k int) {
 			result, err := processes[k%2].Create(t.Context(), s.request(fmt.Sprint("run ", i), 1, questions, 20))
 			if err != nil {
 				t.Error(err)
@@ -160,10 +160,10 @@ func TestConcurrentDuplicates(t *testing.T) {
 // retries. One whose caller gave up before its batch started is not written.
 func TestCallerGivesUp(t *testing.T) {
 	s := newSite(t)
-	r, batch := s.heldUp(t, "", false)
+	r, held, goOn := s.heldUp(t, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	first := goCreate(ctx, r, s.request("first", 1, 1, 1))
-	<-batch.held
+	<-held
 	second := goCreate(ctx, r, s.request("second", 1, 1, 1))
 	storetest.Eventually(t, "the second request waits", func() bool { return r.Stats().Small.Waiting > 0 })
 	cancel()
@@ -172,33 +172,10 @@ func TestCallerGivesUp(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	close(batch.released)
+	goOn()
 	result, err := r.Create(t.Context(), s.request("first", 1, 1, 1))
 	must(t, err)
 	equal(t, true, result.Replayed, "the first run was written")
 	create(t, r, s.request("second", 1, 1, 1))
 	s.wantRuns(t, 2)
-}
-
-// TestBatchIsOneTransaction: the runs of a batch are written in one transaction, whose time they have, however many
-// accounts they are of.
-func TestBatchIsOneTransaction(t *testing.T) {
-	s := newSite(t)
-	requests := s.numbered(10)
-	for range 10 {
-		requests = append(requests, requestOf(s.customer(t), "key", 1, 1, 1))
-	}
-	_, outcomes := s.inOneBatch(t, "", requests)
-	for i, o := range outcomes {
-		o.created(t, "request ", i)
-	}
-	equal(t, 2, s.count(t, `SELECT count(DISTINCT created_at) FROM measurement_runs`), "transactions, the first of one run")
-}
-
-// TestLargestRun writes a run with as many jobs as a methodology allows.
-func TestLargestRun(t *testing.T) {
-	t.Parallel()
-	s := newSiteAt(t, storetest.URL(t))
-	create(t, s.process(t, ""), s.request("largest", 10, 500, 20))
-	equal(t, 100_000, s.count(t, `SELECT count(*) FROM measurement_jobs`), "jobs are written")
 }

@@ -21,35 +21,6 @@ func (s *site) claim(t *testing.T, key string) pgx.Tx {
 	return tx
 }
 
-// TestLaterDuplicateWaitsForTheRest: a request that has waited for an earlier duplicate of its process waits for their
-// key only as long as it would have alone.
-func TestLaterDuplicateWaitsForTheRest(t *testing.T) {
-	s := newSite(t)
-	notOnCitus(t, "a cluster does not pass lock timeouts on")
-	s.claim(t, "key")
-	var sent storetest.Statements
-	r := newRuns(runs.Config{Pool: storetest.WithTracer(t, s.open(t, "&lock_timeout=1s"), &sent)})
-	first := goCreate(t.Context(), r, s.request("key", 1, 1, 1))
-	storetest.Eventually(t, "the first one is being retried", func() bool {
-		small := r.Stats().Small
-		return small.Retried == 1 && small.Waiting == 0
-	})
-	fails(t, r, s.request("key", 1, 1, 1), runs.ErrKeyInUse, "the later one")
-	if _, err := first.wait(); !errors.Is(err, runs.ErrKeyInUse) {
-		t.Errorf("the first one: got %v", err)
-	}
-	var passed []any
-	for _, q := range sent.Taken() {
-		if q.SQL == store.ShortenLockTimeout {
-			passed = append(passed, q.Args...)
-		}
-	}
-	// The first one has waited in a batch, for 100 ms.
-	if len(passed) != 2 || passed[0].(int64) < 100 || passed[0].(int64) > 60_000 {
-		t.Errorf("milliseconds that had passed: %v", passed)
-	}
-}
-
 // TestDuplicateAlone: a request that waits for a duplicate delays no other request, even if it is alone in its batch.
 func TestDuplicateAlone(t *testing.T) {
 	t.Parallel()

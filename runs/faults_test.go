@@ -1,83 +1,43 @@
 package runs_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"aiv/runs"
 	"aiv/store"
 	"aiv/store/storetest"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A holdUp is a tracer that holds up a pool once: at its first batch of statements, before that reaches the database, or
-// at its first COPY, after the rows were written.
-type holdUp struct {
-	storetest.Statements
-	copies         bool
-	once           atomic.Bool
-	held, released chan struct{}
-}
-
-func (h *holdUp) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	if !h.copies {
-		h.hold(ctx)
-	}
-	return ctx
-}
-
-func (h *holdUp) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
-	return ctx
-}
-
-func (h *holdUp) TraceCopyFromEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromEndData) {
-	if h.copies {
-		h.hold(ctx)
-	}
-}
-
-func (h *holdUp) hold(ctx context.Context) {
-	if h.once.CompareAndSwap(false, true) {
-		close(h.held)
-		select {
-		case <-h.released:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// heldUp returns a process whose first batch, or first COPY, is held up: held is closed when it is, and closing released
-// lets it go on.
-func (s *site) heldUp(t *testing.T, settings string, copies bool) (*runs.Runs, *holdUp) {
+// heldUp returns a process whose first batch is held up: held is closed when it is, and goOn lets it go on.
+func (s *site) heldUp(t *testing.T, settings string) (r *runs.Runs, held <-chan struct{}, goOn func()) {
 	t.Helper()
-	first := &holdUp{copies: copies, held: make(chan struct{}), released: make(chan struct{})}
-	return newRuns(runs.Config{Pool: storetest.WithTracer(t, s.open(t, settings), first)}), first
+	pool, held, goOn := storetest.HeldUp(t, s.open(t, settings), "INSERT INTO account_months")
+	return newRuns(runs.Config{Pool: pool}), held, goOn
 }
 
 // inOneBatch sends requests to a new process while its first batch, which is the first request, is held up. The others
 // therefore share the next batch.
 func (s *site) inOneBatch(t *testing.T, settings string, requests []*runs.CreateRequest) (*runs.Runs, []*outcome) {
 	t.Helper()
-	r, first := s.heldUp(t, settings, false)
+	r, held, goOn := s.heldUp(t, settings)
 	var outcomes []*outcome
 	for i, q := range requests {
 		outcomes = append(outcomes, goCreate(t.Context(), r, q))
 		if i == 0 {
-			<-first.held
+			<-held
 		}
 	}
 	storetest.Eventually(t, "the others wait", func() bool {
 		n := r.Stats()
 		return n.Small.Waiting+n.Metered.Waiting == len(requests)-1
 	})
-	close(first.released)
+	goOn()
 	return r, outcomes
 }
 
@@ -117,7 +77,7 @@ func TestConnectionsKeepDying(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		atOnce(n, func(i int) {
+		storetest.AtOnce(n, func(i int) {
 			for try := 0; ; try++ {
 				_, err := processes[(i+try)%2].Create(t.Context(), s.request(fmt.Sprint(i), 1+i%3, 1+i%10, 10))
 				if err == nil {
@@ -146,23 +106,4 @@ func TestConnectionsKeepDying(t *testing.T) {
 	})
 	<-done
 	s.wantRuns(t, 1+n)
-}
-
-// TestLockOnATable: a batch that waits for a lock on a table fails as a whole; its requests are not retried
-// individually, because each would wait as long again.
-func TestLockOnATable(t *testing.T) {
-	s := newSite(t)
-	storetest.SetLockTimeout(t, s.pool, "200ms")
-	tx := begin(t, s.pool, `LOCK TABLE usage_records`)
-	r, outcomes := s.inOneBatch(t, "&lock_timeout=200ms", s.numbered(40))
-	for i, o := range outcomes {
-		if <-o.done; o.err == nil || !store.IsUnavailable(o.err) || errors.Is(o.err, runs.ErrKeyInUse) {
-			t.Errorf("request %d: got %v, %v, want a temporary error", i, o.result, o.err)
-		}
-	}
-	if s := r.Stats().Small; s.Failed != 2 || s.Retried > 0 {
-		t.Errorf("40 requests were not given to the database as two batches: %+v", s)
-	}
-	must(t, tx.Rollback(t.Context()))
-	s.wantRuns(t, 0)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -147,11 +146,7 @@ func (s *site) numbered(n int) (requests []*runs.CreateRequest) {
 // verify reports broken invariants: for instance, a run that lacks some of what is written with it.
 func (s *site) verify(t *testing.T) {
 	t.Helper()
-	violations, err := store.Verify(t.Context(), s.pool, slices.Concat(runs.Invariants(), idempotency.Invariants()))
-	must(t, err)
-	for _, v := range violations {
-		t.Errorf("%s: %d rows: %v", v.Invariant.Name, v.Count, v.Rows)
-	}
+	storetest.Verify(t, s.pool, slices.Concat(runs.Invariants(), idempotency.Invariants())...)
 }
 
 // wantRuns counts the runs in the database, and verifies it.
@@ -226,15 +221,6 @@ func replays(t *testing.T, r *runs.Runs, q *runs.CreateRequest, first *runs.Crea
 	equal(t, &want, got, "the replay")
 }
 
-// atOnce calls a function n times at once.
-func atOnce(n int, f func(i int)) {
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { f(i) })
-	}
-	wg.Wait()
-}
-
 // whileWaiting looks while f waits for a row that a transaction has locked, and rolls that back unless look has ended
 // it. It returns the error of f.
 func (s *site) whileWaiting(t *testing.T, locked pgx.Tx, f func() error, look func()) error {
@@ -261,13 +247,5 @@ func (s *site) waiting(t *testing.T, lock string) {
 var must, equal = storetest.Must, storetest.Equal
 
 func ignore(_ any, err error) error { return err }
-
-// notOnCitus skips a test that says nothing about a cluster.
-func notOnCitus(t *testing.T, why string) {
-	t.Helper()
-	if storetest.OnCitus() {
-		t.Skip(why)
-	}
-}
 
 var begin = storetest.Begin

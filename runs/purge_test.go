@@ -99,23 +99,6 @@ func TestPurgeDeletesOldFinalRuns(t *testing.T) {
 	equal(t, rowCounts{1, 4, 2, 1, 1, 2, 1, 2, 8}, s.left(t, s.credential.AccountID), "rows of the second account")
 }
 
-// TestPurgeOfLargeRuns: a step deletes up to 20,000 jobs, or one run with more.
-func TestPurgeOfLargeRuns(t *testing.T) {
-	s := newSite(t)
-	s.past(t, 5, 90*day, true)
-	s.exec(t, `
-UPDATE measurement_runs r SET repetitions = k.jobs / 2, total_jobs = k.jobs, jobs_completed = k.jobs - 1
-FROM (SELECT id, (ARRAY[10000, 10000, 2, 30000, 20000])[row_number() OVER (ORDER BY created_at, id)] AS jobs
-  FROM measurement_runs) k
-WHERE r.id = k.id`)
-	var steps []runs.Purged
-	p := s.purger()
-	p.Progress = func(total runs.Purged) { steps = append(steps, total) }
-	must(t, ignore(p.FinishedBefore(t.Context(), time.Now().Add(-30*day), day)))
-	want := []runs.Purged{{Runs: 2, Jobs: 20_000}, {Runs: 3, Jobs: 20_002}, {Runs: 4, Jobs: 50_002}, {Runs: 5, Jobs: 70_002}}
-	equal(t, want, steps, "totals after each step")
-}
-
 // TestPurgeInterrupted ends a purge between two steps and in the middle of a step. What is left is consistent, and the
 // next purge deletes it, as soon as another session has unlocked it.
 func TestPurgeInterrupted(t *testing.T) {

@@ -27,7 +27,7 @@ func TestQuotaIsExact(t *testing.T) {
 	s.meter(new(int64(quota)), nil)
 	processes := []*runs.Runs{s.process(t, ""), s.process(t, "")}
 	var refused atomic.Int64
-	atOnce(64, func(i int) {
+	storetest.AtOnce(64, func(i int) {
 		_, err := processes[i%2].Create(t.Context(), s.request(fmt.Sprint(i), 1, 1+i%3, 1))
 		e, exceeded := errors.AsType[*runs.QuotaError](err)
 		switch {
@@ -100,33 +100,6 @@ func TestUnfinishedJobs(t *testing.T) {
 	s.wantRuns(t, 5)
 }
 
-// TestSpentQuotaWritesNothing: a run that does not fit into the quota neither locks nor inserts a row.
-func TestSpentQuotaWritesNothing(t *testing.T) {
-	t.Parallel()
-	notOnCitus(t, "reads the table of one server")
-	s := newSiteAt(t, storetest.URL(t))
-	r := s.process(t, "")
-	// A row that was inserted and rolled back makes the table larger, and a lock is in xmax.
-	months := func() (state string) {
-		must(t, s.pool.QueryRow(t.Context(), `
-SELECT concat_ws(', ', pg_relation_size('account_months'), (SELECT string_agg(concat_ws(' ', ctid, xmin, xmax), ', ') FROM account_months))`).Scan(&state))
-		return state
-	}
-	refused := func(key string, remaining int64) {
-		t.Helper()
-		before := months()
-		refuses(t, r, s.request(key, 1, 2, 1), remaining, false)
-		equal(t, before, months(), key, ": the table of months")
-	}
-	s.meter(new(int64(0)), nil)
-	refused("no month", 0)
-	s.meter(new(int64(3)), nil)
-	create(t, r, s.request("first", 1, 2, 1))
-	refused("one job remains", 1)
-	create(t, r, s.request("second", 1, 1, 1))
-	refused("spent", 0)
-}
-
 // TestDefaultBound: an account whose plan sets no bound is refused what exceeds the default, even if it only sends
 // large runs, and admitted again when jobs have ended.
 func TestDefaultBound(t *testing.T) {
@@ -146,27 +119,6 @@ func TestDefaultBound(t *testing.T) {
 			s.exec(t, `UPDATE account_months SET jobs_completed = $1`, jobs)
 			create(t, r, request())
 		})
-	}
-}
-
-// TestDefaultBoundBurst: large runs that are sent at once do not pass the default bound together.
-func TestDefaultBoundBurst(t *testing.T) {
-	s, r := newProcess(t)
-	create(t, r, s.request("first", 1, 1, 1))
-	s.exec(t, `UPDATE account_months SET jobs_ordered = $1`, runs.DefaultMaxUnfinishedJobs-16_000)
-	create(t, r, s.request("second", 1, 1, 1))
-	var created atomic.Int64
-	atOnce(8, func(i int) {
-		_, err := r.Create(t.Context(), s.request(fmt.Sprint("large ", i), 1, 51, 100))
-		if err == nil {
-			created.Add(1)
-		} else if !isQuota(err) {
-			t.Error(err)
-		}
-	})
-	// The metered runs do not count those that are being written beside them.
-	if n := created.Load(); n < 3 || n > 6 {
-		t.Errorf("%d runs of 5,100 jobs were created where 3 fit", n)
 	}
 }
 
@@ -194,22 +146,6 @@ func TestLockedMonth(t *testing.T) {
 			s.wantRuns(t, 3)
 		})
 	}
-}
-
-// TestLargeRunsWithQuota: while a large run of an account with a quota is written, small runs of others are written
-// too.
-func TestLargeRunsWithQuota(t *testing.T) {
-	s := newSite(t)
-	s.meter(new(int64(10_000)), nil)
-	r, copied := s.heldUp(t, "&lock_timeout=60s", true)
-	large := goCreate(t.Context(), r, s.request("large", 1, 1, 5001))
-	<-copied.held // all of the run is written, in a transaction that has not ended
-	c := *s.customer(t)
-	c.JobsPerMonth = new(int64(10))
-	create(t, r, requestOf(&c, "small", 1, 1, 1))
-	close(copied.released)
-	large.created(t)
-	s.wantRuns(t, 2)
 }
 
 // TestQuotaOfEachMonth: what was ordered before the month began, at midnight UTC, leaves the quota of the month

@@ -1,12 +1,9 @@
 package jobs
 
 import (
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/runs"
@@ -51,14 +48,7 @@ func TestStoppedCancel(t *testing.T) {
 // that contains sql. It returns the error of f.
 func (s *site) whileStopped(pool *pgxpool.Pool, sql string, f func(*pgxpool.Pool) error, then func()) error {
 	s.t.Helper()
-	stopped, over := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	process := storetest.WithTracer(s.t, pool, storetest.OnStatement{
-		Matches: func(sent string) bool { return strings.Contains(sent, sql) },
-		Do:      func(*pgx.Conn) { once.Do(func() { close(stopped); <-over }) },
-	})
-	goOn := sync.OnceFunc(func() { close(over) })
-	s.t.Cleanup(goOn) // before the pool is closed, which waits for the connection
+	process, stopped, goOn := storetest.HeldUp(s.t, pool, sql)
 	ended := make(chan error, 1)
 	go func() { ended <- f(process) }()
 	select {

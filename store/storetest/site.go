@@ -2,9 +2,11 @@ package storetest
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
@@ -42,4 +44,19 @@ func AtOnce(n int, f func(i int)) {
 		calls.Go(func() { f(i) })
 	}
 	calls.Wait()
+}
+
+// HeldUp returns a pool for the database of pool that is held up once: before it sends a statement, or batch of
+// statements, that contains sql. reached is closed when it is, and goOn lets it go on.
+func HeldUp(t testing.TB, pool *pgxpool.Pool, sql string) (held *pgxpool.Pool, reached <-chan struct{}, goOn func()) {
+	t.Helper()
+	stopped, over := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	held = WithTracer(t, pool, OnStatement{
+		Matches: func(sent string) bool { return strings.Contains(sent, sql) },
+		Do:      func(*pgx.Conn) { once.Do(func() { close(stopped); <-over }) },
+	})
+	goOn = sync.OnceFunc(func() { close(over) })
+	t.Cleanup(goOn) // before the pool is closed, which waits for the connection
+	return held, stopped, goOn
 }
