@@ -209,9 +209,5 @@ FROM schedules, generate_series($1::integer, $2) n, LATERAL (
 // verify checks the invariants of the package and those of runs.
 func (s *site) verify(t *testing.T) {
 	t.Helper()
-	violations, err := store.Verify(t.Context(), s.pool, slices.Concat(schedules.Invariants(), runs.Invariants()))
-	must(t, err)
-	for _, v := range violations {
-		t.Errorf("%s: %s", v.Invariant.Name, v.Rows)
-	}
+	storetest.Verify(t, s.pool, slices.Concat(schedules.Invariants(), runs.Invariants())...)
 }

@@ -3,8 +3,6 @@ package schedules_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -65,40 +63,29 @@ func TestEvaluatedOnce(t *testing.T) {
 	m.verify(t)
 }
 
-// TestEvaluationLocks: while two evaluations wait, settlements of the run's account and due times do not. What they
-// have read has changed when they go on: one reads again and evaluates the run, and the other finds that this is done.
+// TestEvaluationLocks: while an evaluation waits, settlements of the run's account and due times do not. What it has
+// read has changed when it goes on, so it reads again.
 func TestEvaluationLocks(t *testing.T) {
 	m := newMonitored(t)
 	run := m.drop(t)
 	other := m.create(t, change("other", schedules.Daily))
-	held, err := m.pool.Begin(t.Context())
-	must(t, err)
-	defer held.Rollback(context.WithoutCancel(t.Context()))
-	must(t, ignore(held.Exec(t.Context(), `UPDATE schedule_accounts SET version = version + 1`)))
-	ended := make(chan error, 2)
-	for _, process := range []*schedules.Scheduler{m.process, m.scheduler(t, m.pool)} {
-		go func() { ended <- process.Evaluate(t.Context()) }()
-	}
-	storetest.Eventually(t, "the evaluations wait", func() bool {
-		return storetest.Waiting(t, m.pool) == 2
-	})
+	held := storetest.Begin(t, m.pool, `UPDATE schedule_accounts SET version = version + 1`)
+	ended := make(chan error, 1)
+	go func() { ended <- m.process.Evaluate(t.Context()) }()
+	storetest.UntilWaiting(t, m.pool, "transactionid")
 	m.due(t, other.ID, time.Now().Add(-time.Minute).Truncate(time.Minute))
 	must(t, m.scheduler(t, m.pool).CarryOut(t.Context()))
-	if got := outline(m.occurrences(t, other.ID)); got != "created" && got != "created missed" {
-		t.Errorf("the due time of another schedule: %s", got)
-	}
+	equal(t, schedules.OccurrenceCreated, m.occurrences(t, other.ID)[0].Status, "the due time of another schedule")
 	must(t, pgx.BeginFunc(t.Context(), m.pool, func(tx pgx.Tx) error { // as a settlement of another run locks
 		if _, err := tx.Exec(t.Context(), `UPDATE measurement_runs SET jobs_counted = jobs_counted WHERE id = $1`, run); err != nil {
 			return err
 		}
-		return webhooks.Record(t.Context(), tx, []events.Cause{{AccountID: m.account, ID: store.NewID(), Type: events.RunCompleted, SubjectID: store.NewID(), Data: []byte("{}")}})
+		return webhooks.Record(t.Context(), tx, []events.Cause{{AccountID: m.account, ID: store.NewID(), Type: events.RunCompleted,
+			SubjectID: store.NewID(), Data: []byte("{}")}})
 	}))
 	must(t, held.Commit(t.Context()))
 	must(t, <-ended)
-	must(t, <-ended)
-	if opened := len(m.events(t, events.AlertOpened)); opened == 0 || opened != len(m.alerts(t)) {
-		t.Errorf("%d alerts were opened; there are: %s", opened, m.outlineAlerts(t))
-	}
+	equal(t, "competitor_gained open Ostrel, visibility_drop open Kovalt", m.outlineAlerts(t))
 }
 
 // TestDeletedRuns: a purge detaches the runs of occurrences, and an erasure deletes the schedules first.
@@ -123,35 +110,5 @@ func TestDeletedRuns(t *testing.T) {
 	}
 	if _, err := schedules.Get(t.Context(), m.pool, m.account, m.schedule.ID); !errors.Is(err, schedules.ErrNotFound) {
 		t.Errorf("after an erasure: %v", err)
-	}
-}
-
-// TestAccountsTakeTurnsInEvaluations: a run that becomes final while an account has others to evaluate does not wait for
-// all of these.
-func TestAccountsTakeTurnsInEvaluations(t *testing.T) {
-	s := newSite(t)
-	var last *store.ID // the run of another account
-	for i := range 4 {
-		if i == 3 {
-			s.account, s.credential = s.customer(t)
-		}
-		id := s.create(t, change(fmt.Sprint(i), schedules.Daily)).ID
-		s.due(t, id, time.Now().Add(-time.Second))
-		must(t, s.scheduler(t, s.pool).CarryOut(t.Context()))
-		last = s.occurrences(t, id)[0].RunID
-		if i < 3 {
-			s.cancel(t, last)
-		}
-	}
-	var once sync.Once
-	end := storetest.OnStatement{
-		Matches: func(sql string) bool { return strings.Contains(sql, "SET evaluated_at") },
-		Do:      func(*pgx.Conn) { once.Do(func() { s.cancel(t, last) }) },
-	}
-	must(t, s.scheduler(t, storetest.WithTracer(t, s.pool, end)).Evaluate(t.Context()))
-	if s.count(t, `
-SELECT count(*) FROM schedule_occurrences
-WHERE evaluated_at > (SELECT evaluated_at FROM schedule_occurrences WHERE run_id = $1)`, last) == 0 {
-		t.Error("the late run was not evaluated before the last one of the other account")
 	}
 }
