@@ -1,7 +1,6 @@
 package auth_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +63,7 @@ func TestEachOperationIsAudited(t *testing.T) {
 	}, o.audited())
 }
 
-// TestAdminRejects: each operation is refused with this message, and not audited.
+// TestAdminRejects: what cannot be is refused, with a message that names it, and not audited.
 func TestAdminRejects(t *testing.T) {
 	o, ctx := newOffice(t), t.Context()
 	id := o.issue(auth.Terms{Scopes: []string{"runs:read"}}).ID
@@ -75,54 +74,42 @@ func TestAdminRejects(t *testing.T) {
 	before := o.audited()
 
 	unknown, account, name := store.NewID(), o.account.ID, new("n")
-	past := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
-	long := strings.Repeat("a", 65)
-	const badCode = "use 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit"
-	const noScope = `unknown scope "admin"; the scopes are runs:read, runs:write, recommendations:read, alerts:read, ` +
-		`webhooks:manage`
-	const noPlan, rates = `there is no plan "none"; see aiv plans list`, ": use 1 to 1000000 requests per minute"
-	const negative = "-1 jobs: the number must not be negative"
-	noAccount := "there is no account " + unknown.Text("acct") + "; see aiv accounts list"
-	noCredential := "there is no credential " + unknown.Text("cred") + "; see aiv keys list"
-	const inactive = "; only active credentials can be rotated"
 	plan := func(p auth.Plan) error { return o.SetPlan(ctx, p) }
 	create := func(account store.ID, terms auth.Terms) error { return ignore(o.CreateKey(ctx, account, terms)) }
 	set := func(id store.ID, terms auth.Terms) error { return ignore(o.SetKey(ctx, id, terms)) }
 	rotate := func(id store.ID, grace time.Duration) error { return ignore(o.RotateKey(ctx, id, grace, nil)) }
 	for _, test := range []struct {
 		got  error
-		want string
+		want string // a part of the message
 	}{
-		{plan(auth.Plan{Code: "A"}), `invalid plan code "A": ` + badCode},
-		{plan(auth.Plan{Code: ""}), `invalid plan code "": ` + badCode},
-		{plan(auth.Plan{Code: long}), `invalid plan code "` + long + `": ` + badCode},
-		{plan(auth.Plan{Code: "p", Features: []string{"api access"}}), `invalid feature "api access": ` + badCode},
-		{plan(auth.Plan{Code: "p", RateLimit: new(0)}), "invalid rate limit 0" + rates},
-		{plan(auth.Plan{Code: "p", JobsPerMonth: new(int64(-1))}), negative},
-		{plan(auth.Plan{Code: "p", MaxUnfinishedJobs: new(int64(-1))}), negative},
-		{ignore(o.SetAccountQuota(ctx, account, true, new(int64(-1)))), negative},
-		{ignore(o.CreateAccount(ctx, " ", "plan")), "the account name is empty"},
-		{ignore(o.CreateAccount(ctx, "n", "none")), noPlan},
-		{ignore(o.SetAccountPlan(ctx, account, "none")), noPlan},
-		{ignore(o.SetAccountPlan(ctx, unknown, "plan")), noAccount},
-		{create(account, auth.Terms{}), "the credential has no name"},
-		{create(account, auth.Terms{Name: new("\t")}), "the credential name is empty"},
-		{create(account, auth.Terms{Name: name, Scopes: []string{"runs:read", "admin"}}), noScope},
-		{create(account, auth.Terms{Name: name, RateLimit: new(1_000_001)}), "invalid rate limit 1000001" + rates},
-		{create(account, auth.Terms{Name: name, ExpiresAt: &past}),
-			"the expiry 2020-01-02T03:04:05Z is in the past; use aiv keys revoke to end a key now"},
-		{create(unknown, auth.Terms{Name: name}), noAccount},
-		{set(id, auth.Terms{Scopes: []string{"admin"}}), noScope},
-		{set(id, auth.Terms{RateLimit: new(-1)}), "invalid rate limit -1" + rates},
-		{set(unknown, auth.Terms{Name: name}), noCredential},
+		{plan(auth.Plan{Code: "A"}), `plan code "A"`},
+		{plan(auth.Plan{Code: strings.Repeat("a", 65)}), `plan code "a`},
+		{plan(auth.Plan{Code: "p", Features: []string{"api access"}}), `feature "api access"`},
+		{plan(auth.Plan{Code: "p", RateLimit: new(0)}), "rate limit 0"},
+		{plan(auth.Plan{Code: "p", JobsPerMonth: new(int64(-1))}), "-1 jobs"},
+		{plan(auth.Plan{Code: "p", MaxUnfinishedJobs: new(int64(-1))}), "-1 jobs"},
+		{ignore(o.SetAccountQuota(ctx, account, true, new(int64(-1)))), "-1 jobs"},
+		{ignore(o.CreateAccount(ctx, " ", "plan")), "name is empty"},
+		{ignore(o.CreateAccount(ctx, "n", "none")), `no plan "none"`},
+		{ignore(o.SetAccountPlan(ctx, account, "none")), `no plan "none"`},
+		{ignore(o.SetAccountPlan(ctx, unknown, "plan")), "no account " + unknown.Text("acct")},
+		{create(account, auth.Terms{}), "no name"},
+		{create(account, auth.Terms{Name: name, Scopes: []string{"runs:read", "admin"}}), `unknown scope "admin"`},
+		{create(account, auth.Terms{Name: name, RateLimit: new(1_000_001)}), "rate limit 1000001"},
+		{create(account, auth.Terms{Name: name, ExpiresAt: from(-time.Hour)}), "is in the past"},
+		{create(unknown, auth.Terms{Name: name}), "no account " + unknown.Text("acct")},
+		{set(id, auth.Terms{Scopes: []string{"admin"}}), `unknown scope "admin"`},
+		{set(unknown, auth.Terms{Name: name}), "no credential " + unknown.Text("cred")},
 		{rotate(id, -time.Second), "the grace period is negative"},
-		{rotate(unknown, 0), noCredential},
-		{rotate(revoked, 0), revoked.Text("cred") + " is revoked" + inactive},
-		{rotate(expired, 0), expired.Text("cred") + " is expired" + inactive},
-		{rotate(disabled, 0), disabled.Text("cred") + " is disabled" + inactive},
-		{ignore(o.RevokeKey(ctx, unknown)), noCredential},
+		{rotate(unknown, 0), "no credential " + unknown.Text("cred")},
+		{rotate(revoked, 0), "is revoked"},
+		{rotate(expired, 0), "is expired"},
+		{rotate(disabled, 0), "is disabled"},
+		{ignore(o.RevokeKey(ctx, unknown)), "no credential " + unknown.Text("cred")},
 	} {
-		equal(t, "error", test.want, fmt.Sprint(test.got))
+		if test.got == nil || !strings.Contains(test.got.Error(), test.want) {
+			t.Errorf("got %v, want %s", test.got, test.want)
+		}
 	}
 	equal(t, "audit_log after rejected changes", before, o.audited())
 }

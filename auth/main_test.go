@@ -1,7 +1,6 @@
 package auth_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -75,16 +73,6 @@ func (o *office) issueTo(account auth.Account, terms auth.Terms) auth.Issued {
 func (o *office) exec(sql string, args ...any) {
 	o.t.Helper()
 	o.done(o.Pool.Exec(o.t.Context(), sql, args...))
-}
-
-// begin executes a statement in a transaction that the test ends.
-func (o *office) begin(sql string, args ...any) pgx.Tx {
-	o.t.Helper()
-	tx, err := o.Pool.Begin(o.t.Context())
-	must(o.t, err)
-	o.t.Cleanup(func() { tx.Rollback(context.Background()) })
-	o.done(tx.Exec(o.t.Context(), sql, args...))
-	return tx
 }
 
 // valid returns the credentials of keys as requests find them; nil: the key is not valid.

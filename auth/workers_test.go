@@ -96,7 +96,7 @@ func TestLastSeen(t *testing.T) {
 			began := time.Now()
 			o.exec(`UPDATE workers SET last_seen_at = now() - $1::interval`, before)
 			o.done(o.find(hash))
-			must(t, o.Pool.QueryRow(t.Context(), `SELECT now() - last_seen_at FROM workers`).Scan(&ago))
+			ago = storetest.Value[time.Duration](t, o.Pool, `SELECT now() - last_seen_at FROM workers`)
 			return time.Since(began) < 30*time.Second
 		})
 		if ago < after || ago > after+30*time.Second {
@@ -104,6 +104,6 @@ func TestLastSeen(t *testing.T) {
 		}
 	}
 	o.exec(`UPDATE workers SET last_seen_at = NULL`)
-	o.begin(`SELECT FROM workers FOR UPDATE`)
+	storetest.Begin(t, o.Pool, `SELECT FROM workers FOR UPDATE`)
 	o.done(o.find(hash)) // a wait for the lock would end with an error
 }
