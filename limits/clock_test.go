@@ -3,13 +3,16 @@ package limits_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"aiv/auth"
 	"aiv/limits"
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // clock is a site whose clock the test sets.
@@ -71,43 +74,30 @@ func TestClockSteps(t *testing.T) {
 // minute or the credential changes.
 func TestSpentMinuteIsNotWritten(t *testing.T) {
 	c := newClock(t)
-	k, other := c.key(t, 2), c.key(t, 1000)
-	l := c.process(t)
-	admit := func(k key, admitted bool) {
+	k, l := c.key(t, 2), c.process(t)
+	admit := func(want ...bool) {
 		t.Helper()
-		a, err := l.Admit(t.Context(), k.Hash)
-		if err != nil || a.Admitted != admitted {
-			t.Errorf("got %+v, %v, want admitted=%v", a, err, admitted)
+		for i, admitted := range want {
+			a, err := l.Admit(t.Context(), k.Hash)
+			must(t, err)
+			equal(t, admitted, a.Admitted, "request ", i, " is admitted")
 		}
 	}
-	version := func() (version string) {
+	spent := func() {
 		t.Helper()
-		must(t, c.pool.QueryRow(t.Context(), `
-			SELECT string_agg(xmin::text, ' ' ORDER BY window_start) FROM api_rate_limit_buckets
-			WHERE credential_id = $1`, k.id).Scan(&version))
-		return version
-	}
-	refusedUnwritten := func() {
-		t.Helper()
-		before := version()
-		admit(k, false)
-		admit(other, true)
-		admit(k, false)
-		equal(t, before, version(), "versions of the rows after a refusal")
+		const version = `SELECT string_agg(xmin::text, ' ' ORDER BY window_start) FROM api_rate_limit_buckets`
+		before := storetest.Value[string](t, c.pool, version)
+		admit(false, false)
+		equal(t, before, storetest.Value[string](t, c.pool, version), "versions of the rows after a refusal")
 	}
 	c.to(t, "2030-01-01 12:00:00Z")
-	admit(k, true)
-	admit(k, true)
-	refusedUnwritten()
-
+	admit(true, true)
+	spent()
 	c.set(t, k, auth.Terms{RateLimit: new(3)})
-	admit(k, true) // by the raised limit
-	admit(k, false)
-	c.to(t, "2030-01-01 12:01:00Z")
-	admit(k, true) // in the next minute, though the process expects it later
-	admit(k, true)
-	admit(k, true)
-	refusedUnwritten()
+	admit(true, false)
+	c.to(t, "2030-01-01 12:01:00Z") // earlier than the process expects
+	admit(true, true, true)
+	spent()
 	must(t, ignore(c.admin.RevokeKey(t.Context(), k.id)))
 	unknown(t, l, k, "a revoked key")
 }
@@ -138,32 +128,30 @@ func TestExpiredKey(t *testing.T) {
 // limit does not change what the minute has admitted.
 func TestBatchOfOneKey(t *testing.T) {
 	c := newClock(t)
-	k := c.key(t, 3)
-	l := c.process(t)
+	k, l := c.key(t, 3), c.process(t)
 	c.to(t, "2030-01-01 12:00:00Z")
 	for _, step := range []struct {
-		limit         int
-		remaining     []int // of each request of a batch
-		admitted      int   // of them
-		used, highest int   // of the minute
+		limit int
+		want  string // what remains after each request of a batch, the rate limit of the minute and what it has used
 	}{
-		{3, []int{2, 1, 0, 0, 0}, 3, 3, 3},
-		{2, []int{0, 0}, 0, 3, 3},
-		{5, []int{1, 0, 0}, 2, 5, 5},
+		{3, "2 1 0 refused refused; 3 of 3"},
+		{2, "refused refused; 3 of 3"},
+		{5, "1 0 refused; 5 of 5"},
 	} {
 		c.set(t, k, auth.Terms{RateLimit: &step.limit})
-		a, err := l.AdmitTogether(t.Context(), slices.Repeat([]auth.Hash{k.Hash}, len(step.remaining)))
+		requests := len(strings.Fields(step.want)) - 3
+		all, err := l.AdmitTogether(t.Context(), slices.Repeat([]auth.Hash{k.Hash}, requests))
 		must(t, err)
-		for i, remaining := range step.remaining {
-			if a[i].Admitted != (i < step.admitted) || a[i].Window.Remaining != remaining {
-				t.Errorf("limit %d, request %d: got %+v, want %d remaining", step.limit, i, a[i], remaining)
+		var got []string
+		for _, a := range all {
+			if !a.Admitted {
+				got = append(got, "refused")
+				continue
 			}
+			got = append(got, fmt.Sprint(a.Window.Remaining))
 		}
-		var used, highest int
-		must(t, c.pool.QueryRow(t.Context(), `SELECT used, rate_limit FROM api_rate_limit_buckets`).Scan(&used, &highest))
-		if used != step.used || highest != step.highest {
-			t.Errorf("limit %d: the minute has used %d of at most %d, want %d of %d", step.limit, used, highest, step.used, step.highest)
-		}
+		minute := storetest.Value[string](t, c.pool, `SELECT used || ' of ' || rate_limit FROM api_rate_limit_buckets`)
+		equal(t, step.want, strings.Join(got, " ")+"; "+minute, "limit ", step.limit)
 	}
 }
 

@@ -135,15 +135,6 @@ func (o *outcomes) wantExact(t *testing.T, limit int) {
 	}
 }
 
-// atOnce calls a function n times at once.
-func atOnce(n int, f func(i int)) {
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { f(i) })
-	}
-	wg.Wait()
-}
-
 // TestExactLimit sends many more concurrent requests than the limits, through two processes, whose batches update many
 // rows: no deadlock, no request lost or counted twice.
 func TestExactLimit(t *testing.T) {
@@ -157,7 +148,7 @@ func TestExactLimit(t *testing.T) {
 				keys = append(keys, s.key(t, test.limit))
 			}
 			var got outcomes
-			atOnce(test.requests, func(i int) {
+			storetest.AtOnce(test.requests, func(i int) {
 				a, err := processes[i%2].Admit(t.Context(), keys[i%test.keys].Hash)
 				if err != nil {
 					t.Error(err)
@@ -174,7 +165,7 @@ func TestExactLimit(t *testing.T) {
 func TestUnknownKeysAreNotCounted(t *testing.T) {
 	s := newSite(t)
 	limiter := s.process(t)
-	atOnce(200, func(i int) { unknown(t, limiter, key{Hash: auth.Hash{byte(i)}}, i) })
+	storetest.AtOnce(200, func(i int) { unknown(t, limiter, key{Hash: auth.Hash{byte(i)}}, i) })
 	equal(t, 0, s.count(t, `SELECT count(*) FROM api_rate_limit_buckets`), "buckets")
 	stats := limiter.Stats()
 	equal(t, []uint64{200, 0}, []uint64{stats.Lookups.Inputs, stats.Counts.Inputs}, "lookups and counts")

@@ -1,14 +1,11 @@
 package limits_test
 
 import (
-	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"aiv/auth"
 	"aiv/limits"
 	"aiv/store"
 	"aiv/store/batch"
@@ -18,15 +15,12 @@ import (
 // lockRows locks all counts of a key from another session, until the function that it returns is called.
 func (s *site) lockRows(t *testing.T, k key) (unlock func()) {
 	t.Helper()
-	tx, err := s.pool.Begin(t.Context())
-	must(t, err)
-	t.Cleanup(func() { tx.Rollback(context.Background()) })
 	// The counts of the next minutes exist already, so that the lock lasts beyond the end of this one.
-	must(t, ignore(tx.Exec(t.Context(), `
+	tx := storetest.Begin(t, s.pool, `
 		INSERT INTO api_rate_limit_buckets
 		SELECT $1, $2, date_bin('1 minute', clock_timestamp(), 'epoch') + make_interval(mins => m), 0, 0, 0 FROM generate_series(0, 2) m
-		ON CONFLICT (account_id, credential_id, window_start) DO UPDATE SET granted = 0`, s.account, k.id)))
-	return func() { must(t, tx.Rollback(context.Background())) }
+		ON CONFLICT (account_id, credential_id, window_start) DO UPDATE SET granted = 0`, s.account, k.id)
+	return func() { must(t, tx.Rollback(t.Context())) }
 }
 
 // TestLockedRow: while another session has locked one credential's row, the other credentials are served, through
@@ -56,7 +50,7 @@ func TestLockedRow(t *testing.T) {
 		})
 	}
 	// The lock ends only after the others were served. A batch waits for it once, and then each request by itself.
-	atOnce(2*len(others), func(i int) {
+	storetest.AtOnce(2*len(others), func(i int) {
 		for range 5 {
 			if a, err := processes[i%2].Admit(t.Context(), others[i/2].Hash); err != nil || !a.Admitted {
 				t.Errorf("another credential: got %+v, %v", a, err)
@@ -104,52 +98,4 @@ func TestWaitingPerCredential(t *testing.T) {
 	if n := refused.Load(); n < most {
 		t.Errorf("%d of %d requests were refused; a quarter of %d may wait", n, 2*most, most)
 	}
-}
-
-// TestRowsAreLockedInOrder: a batch that waits for the first of its rows has locked none of the others, so that the
-// batches of two processes do not wait for each other.
-func TestRowsAreLockedInOrder(t *testing.T) {
-	if storetest.OnCitus() {
-		t.Skip("a cluster counts the requests of several servers in any order")
-	}
-	s := newSite(t)
-	const n = 20
-	var keys []key
-	for range n {
-		keys = append(keys, s.key(t, 1000))
-	}
-	slices.SortFunc(keys, func(a, b key) int { return b.id.Compare(a.id) })
-	first := keys[n-1]
-	var hashes []auth.Hash
-	for _, k := range keys {
-		hashes = append(hashes, k.Hash)
-	}
-	// The counts of this minute and the next ones exist already.
-	s.exec(t, `
-		INSERT INTO api_rate_limit_buckets
-		SELECT account_id, id, date_bin('1 minute', clock_timestamp(), 'epoch') + make_interval(mins => m), 0, 0, 0
-		FROM credentials, generate_series(0, 2) m WHERE id <> $1`, first.id)
-	unlock := s.lockRows(t, first)
-	l := s.process(t)
-	done := make(chan error, 1)
-	go func() { done <- ignore(l.AdmitTogether(t.Context(), hashes)) }()
-	storetest.UntilWaiting(t, s.pool, "transactionid")
-	equal(t, 3*(n-1), s.count(t, `
-		WITH free AS (SELECT FROM api_rate_limit_buckets WHERE credential_id <> $1 FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`,
-		first.id), "rows that are not locked")
-	unlock()
-	must(t, <-done)
-}
-
-// TestPoolInUse: counting waits for no connection that reads and writes use.
-func TestPoolInUse(t *testing.T) {
-	s := newSite(t)
-	key, l := s.key(t, 1000), newLimiter(t, limits.Config{Pool: s.pool, MaxWaiting: 10})
-	admitted(t, l, key) // reads the credential
-	for range s.pool.Config().MaxConns {
-		conn, err := s.pool.Acquire(t.Context())
-		must(t, err)
-		defer conn.Release()
-	}
-	admitted(t, l, key)
 }
