@@ -22,15 +22,10 @@ func TestParseKey(t *testing.T) {
 		{`"` + long + `"`, long, ""}, // the quotes do not count
 		{``, ``, "it is empty"},
 		{`""`, ``, "it is empty"},
-		{long + "k", ``, "it has 256 characters, more than 255"},
 		{`"` + long + `k"`, ``, "it has 256 characters, more than 255"},
 		{`a b`, ``, "character 2 is not visible ASCII"},
-		{`"a b"`, ``, "character 2 is not visible ASCII"},
-		{"k\x7f", ``, "character 2 is not visible ASCII"},
 		{"\xff", ``, "character 1 is not visible ASCII"},
-		{`"`, ``, "the quoted string has no closing quote"},
 		{`"k\"`, ``, "the quoted string has no closing quote"},
-		{`"k\`, ``, `in the quoted string, \ is allowed before " and \ only`},
 		{`"a\bc"`, ``, `in the quoted string, \ is allowed before " and \ only`},
 		{`"k", "k"`, ``, "there is text after the quoted string"},
 	} {
