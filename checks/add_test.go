@@ -14,8 +14,6 @@ import (
 
 	"aiv/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
-
 	// TestAddACheck builds the tests of gateway. It begins when this package's imports have been compiled; otherwise it
 	// would compile them beside the go command that runs it, when no package is in the cache.
 	_ "aiv/gateway"
@@ -59,9 +57,7 @@ func TestAddACheck(t *testing.T) {
 	run(t, filepath.Join(tree, "gateway"), tests, "-test.run", "^TestGolden$/runs.create", "-update")
 	run(t, filepath.Join(tree, "gateway"), tests, "-test.run", "EveryCheck|ProblemCodes|OpenAPIAndGoldenFiles")
 
-	if diff := cmp.Diff(want, changed(t, tree, original)); diff != "" {
-		t.Errorf("changed files (-want +got):\n%s", diff)
-	}
+	storetest.Equal(t, want, changed(t, tree, original), "changed files")
 	response, err := os.ReadFile(filepath.Join(tree, "testdata/golden/runs.create/rejected_bulk.txt"))
 	if err != nil || !strings.Contains(string(response), `"code":"bulk_not_included"`) {
 		t.Errorf("the golden file shows no rejection (%v):\n%s", err, response)

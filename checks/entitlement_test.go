@@ -12,9 +12,7 @@ func TestModelsNeedEntitlement(t *testing.T) {
 	}
 	required := []string{"entitlement_required: The plan pro does not include api_access."}
 	checkTable(t, checks.Entitlement, []row{
-		{"the feature alone", features("api_access"), nil},
 		{"the feature among others", features("dashboard", "api_access"), nil},
-		{"no feature", features(), required},
 		{"other features", features("dashboard", "api", "api_access_beta", "API_ACCESS"), required},
 		{"nothing else is read", func(p *checks.Proposal) { p.Orderer.Plan.Features, p.Catalog = nil, nil }, required},
 	})

@@ -11,8 +11,6 @@ import (
 	"aiv/runs"
 	"aiv/store"
 	"aiv/store/storetest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -100,8 +98,6 @@ func checkTable(t *testing.T, check checks.Check, rows []row) {
 				t.Errorf("%s: the detail %q must be a phrase with a pointer, and a sentence without one", r.name, f.Detail)
 			}
 		}
-		if diff := cmp.Diff(r.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", r.name, diff)
-		}
+		storetest.Equal(t, r.want, got, r.name)
 	}
 }
