@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"aiv/store"
-	"aiv/store/storetest"
 )
 
 // served claims jobs, and returns how many are of each account and provider, such as "a p1: 2".
@@ -81,32 +80,6 @@ func TestClosedProvider(t *testing.T) {
 	}
 }
 
-// TestTurnsOfListedProviders: claims of one job that list several providers serve the accounts in turn, although they
-// read few accounts of each provider and one account has jobs at more of them.
-func TestTurnsOfListedProviders(t *testing.T) {
-	s := newSite(t)
-	served := make(map[store.ID]int)
-	both := s.account()
-	s.orderOf(both, "m1 m2", 20, 1)
-	s.orderOf(s.account(), "m1", 20, 1)
-	s.orderOf(s.account(), "m2", 20, 1)
-	ofBoth := make(map[string]int)
-	for round := range 10 {
-		for range 3 {
-			j := s.claim(1, "p1", "p2")[0]
-			served[j.Key.Account]++
-			if j.Key.Account == both {
-				ofBoth[j.Provider]++
-			}
-		}
-		for _, n := range served {
-			equal(t, round+1, n, "jobs of an account")
-		}
-		equal(t, 3, len(served), "accounts")
-	}
-	equal(t, map[string]int{"p1": 5, "p2": 5}, ofBoth, "of the account with jobs at both providers")
-}
-
 // TestTurnsWithoutJobs: accounts whose jobs were all handed out or canceled take no place in a claim from an account
 // that has jobs. Their turns are deleted.
 func TestTurnsWithoutJobs(t *testing.T) {
@@ -163,17 +136,4 @@ func TestTurnOfAccountWithMoreSpans(t *testing.T) {
 		}
 	}
 	equal(t, 0, s.rows("job_turns"), "turns of accounts without jobs are left")
-}
-
-// TestTurnAtNewProvider: an account that is next stays next when a run of it brings jobs of another provider.
-func TestTurnAtNewProvider(t *testing.T) {
-	s := newSite(t)
-	s.order(10)
-	s.order(10)
-	s.claim(2)
-	served := s.claim(1)[0].Key.Account
-	next := storetest.Value[store.ID](t, s.pool, `SELECT id FROM accounts WHERE id <> $1`, served)
-	s.orderOf(next, "m2", 1, 1)
-	equal(t, map[string]int{"next p1": 1, "next p2": 1, "served p1": 1},
-		s.served(map[store.ID]string{next: "next", served: "served"}, 3))
 }

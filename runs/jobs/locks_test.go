@@ -2,13 +2,8 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
-	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/runs"
 	"aiv/store"
@@ -32,12 +27,6 @@ func (s *site) lock(which string, args ...any) (unlock func()) {
 	return func() { must(s.t, tx.Rollback(s.t.Context())) }
 }
 
-// free returns how many rows of a table no transaction has locked.
-func (s *site) free(table string) int {
-	s.t.Helper()
-	return s.count(`WITH free AS (SELECT FROM ` + table + ` FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`)
-}
-
 // TestRunsAreLockedInOrder: a claim or a settlement that waits for the first of its runs has locked none of the others,
 // so that transactions with the same runs cannot deadlock.
 func TestRunsAreLockedInOrder(t *testing.T) {
@@ -59,7 +48,8 @@ func TestRunsAreLockedInOrder(t *testing.T) {
 		t.Helper()
 		unlock := s.lock(`ORDER BY account_id, id LIMIT 1`)
 		s.whileWaiting(f, func() {
-			equal(t, n-1, s.free("measurement_runs"), "runs that no transaction has locked")
+			const free = `WITH free AS (SELECT FROM measurement_runs FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`
+			equal(t, n-1, s.count(free), "runs that no transaction has locked")
 			unlock()
 		})
 	}
@@ -72,38 +62,6 @@ func TestRunsAreLockedInOrder(t *testing.T) {
 	if len(finished) != n || !slices.IsSortedFunc(finished, store.ID.Compare) {
 		t.Errorf("the runs finished as %v, want each of %d once, in order", finished, n)
 	}
-}
-
-// TestQueueIsLockedInOrder: a claim or a cancellation that waits for the first of a run's rows of job_queue has locked
-// none of the others, and a cancellation that waits for the run none at all, so that the two cannot deadlock.
-func TestQueueIsLockedInOrder(t *testing.T) {
-	t.Parallel()
-	storetest.SkipOnCitus(t, "a cluster locks rows in any order, and ends deadlocks")
-	s := ownSite(t)
-	storetest.VacuumEmpty(t, s.pool, "job_queue") // by these statistics, any index is as good as another
-	account := s.account()
-	const theRun, firstRow = `SELECT FROM measurement_runs WHERE id = $1`,
-		`SELECT FROM job_queue WHERE run_id = $1 AND model_no = 1`
-	for _, test := range []struct {
-		name, lock string
-		claimed    int // jobs; the last of the run before are claimed first
-		free       int // rows that are not locked
-		do         func(run store.ID)
-	}{
-		{"a claim of a whole row and a part of the other", firstRow, 1, 1,
-			func(store.ID) { s.settle(Completed, s.claim(5)...) }},
-		{"a cancellation", firstRow, 3, 1, s.cancel},
-		{"a cancellation that waits for its run", theRun, 1, 2, s.cancel},
-	} {
-		run := s.orderOf(account, "m2 m1", 4, 1) // the first model's provider is the second
-		s.claim(test.claimed)
-		tx := storetest.Begin(t, s.pool, test.lock+` FOR UPDATE`, run)
-		s.whileWaiting(func() { test.do(run) }, func() {
-			equal(t, test.free, s.free("job_queue"), "rows that are not locked beside ", test.name)
-			must(t, tx.Rollback(t.Context()))
-		})
-	}
-	s.check()
 }
 
 // TestLeaseEndsWhileRunIsLocked: a settlement whose lease ends while it waits for the run is stale.
@@ -133,76 +91,4 @@ func TestSettleWhileAnotherRunIsLocked(t *testing.T) {
 		equal(t, "settled", s.settle(Completed, held[1]), "the job of another run")
 		unlock()
 	})
-}
-
-// TestSweepWhileRunsAreLocked: the leases of runs that another session has locked do not delay the end of other leases.
-func TestSweepWhileRunsAreLocked(t *testing.T) {
-	storetest.SkipOnCitus(t, "about locks of one server")
-	s := newSite(t)
-	locked := s.order(20)
-	s.order(1)
-	for range 21 {
-		s.claim(1) // 20 leases are as many as a step ends
-	}
-	s.pass(time.Hour)
-	sweep := func(d *Dispatcher, want int, what string) {
-		t.Helper()
-		n, err := d.Sweep(t.Context())
-		must(t, err)
-		equal(t, want, n, "leases: ", what)
-	}
-	unlock := s.lock(`WHERE id = $1`, locked)
-	sweep(s.dispatcher(Config{}), 1, "the one of the other run")
-	s.whileWaiting(func() { sweep(s.d, 19, "those of the locked run but the renewed one") }, func() {
-		s.exec(`UPDATE job_leases SET until = now() + interval '1 h' WHERE run_id = $1 AND ordinal = 1`, locked)
-		unlock()
-	})
-}
-
-// TestChangedRowsAreNotLost: another transaction changes a row between its read by a claim or a settlement and the
-// statement that changes it, without the lock that the package takes for such changes. No change is lost.
-func TestChangedRowsAreNotLost(t *testing.T) {
-	s := newSite(t)
-	s.order(10)
-	held := s.claim(2)
-	whileChanging := func(f func(), change string, args ...any) {
-		t.Helper()
-		tx := storetest.Begin(t, s.pool, change, args...)
-		s.whileWaiting(f, func() { must(t, tx.Commit(t.Context())) })
-	}
-	claim := func(n int) func() { return func() { held = append(held, s.claim(n)...) } }
-	const turns, leases = `UPDATE job_turns SET turn = turn`, `UPDATE job_leases SET tries = tries WHERE ordinal = $1`
-	whileChanging(func() { s.settle(Completed, held[:2]...) }, leases, 1)
-	equal(t, 0, s.rows("job_leases"), "leases of settled jobs are left")
-	whileChanging(claim(8), turns)
-	equal(t, 0, s.rows("job_turns"), "turns")
-	s.settle(Released, held[2])
-	s.sweep() // makes the lease ready
-	whileChanging(claim(1), leases, 3)
-	equal(t, "settled settled settled settled settled settled settled settled", s.settle(Completed, held[3:]...))
-}
-
-// TestTriesAreBounded: a transaction that always fails because of others ends with an error, after which clients try
-// again later. One whose client has left is not tried again.
-func TestTriesAreBounded(t *testing.T) {
-	s := newSite(t)
-	deadlock := &pgconn.PgError{Code: "40P01"}
-	for _, leaves := range []bool{false, true} {
-		ctx, leave := context.WithCancel(t.Context())
-		defer leave()
-		calls := 0
-		err := inTransaction(ctx, s.pool, func(*pgxpool.Conn) error {
-			if calls++; leaves {
-				leave()
-			}
-			return deadlock
-		})
-		want, tries := store.ErrContended, maxTransactionTries
-		if leaves {
-			want, tries = context.Canceled, 1
-		}
-		if calls != tries || !errors.Is(err, want) {
-			t.Errorf("the client leaves: %t: %d calls, %v; want %d calls, %v", leaves, calls, err, tries, want)
-		}
-	}
 }

@@ -83,34 +83,6 @@ func TestLaterThrottleHolds(t *testing.T) {
 	equal(t, 1, s.count(hours), "an earlier one later")
 }
 
-// TestOldestRun: what waits at a provider, since when, and whether only for another try. Jobs of canceled runs do not
-// count.
-func TestOldestRun(t *testing.T) {
-	s := newSite(t)
-	a := s.account()
-	want := func(what string, waiting, leased int64, oldest, retry bool) {
-		t.Helper()
-		all, err := ProviderStates(t.Context(), s.pool) // ReadBacklogs includes runs that were just canceled
-		must(t, err)
-		p := all[0]
-		got := fmt.Sprint(p.Waiting, p.Leased, p.OldestRun != nil, p.RetryAt != nil)
-		equal(t, fmt.Sprint(waiting, leased, oldest, retry), got, what)
-	}
-	s.cancel(s.orderOf(a, "m1 m2", 1, 1))
-	want("canceled before it was queued", 0, 0, false, false)
-	run := s.orderOf(a, "m1", 4, 1)
-	s.report(Reporter{}, after(time.Hour, s.claim(2)[0], Retry))
-	want("one waits for another try, two are queued", 3, 1, true, false)
-	s.claim(2)
-	want("one waits for another try", 1, 3, true, true)
-	s.orderOf(a, "m1", 1, 1)
-	want("another run has arrived", 2, 3, true, true)
-	s.pass(time.Hour)
-	want("the oldest has waited", 2, 3, true, false)
-	s.cancel(run)
-	want("the run is canceled", 1, 0, true, false)
-}
-
 func unavailable(j Job, reason, message string) Settlement {
 	s := settlement(j, Unavailable)
 	s.ErrorCode, s.ErrorMessage = reason, message

@@ -1,10 +1,7 @@
 package jobs
 
 import (
-	"context"
-	"crypto/md5"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -91,38 +88,4 @@ func TestPurgedRuns(t *testing.T) {
 		s.wantPurged(step.answers, step)
 		equal(t, step.recorded, s.count(`SELECT count(*) FROM measurement_runs WHERE answers_deleted`), step, ": recorded")
 	}
-}
-
-// TestPurgeManyRuns: a purge reads all runs, and goes on when one is locked or damaged.
-func TestPurgeManyRuns(t *testing.T) {
-	t.Parallel()
-	s := ownSite(t)
-	const runs = answeredRunsStep + 10
-	s.exec(`
-INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids,
-  question_ids, repetitions, locale, country, language, total_jobs, jobs_completed, started_at, finished_at)
-SELECT md5('')::uuid, md5(n::text)::uuid, md5('')::uuid, 'completed', 'grounded', 'AIVM-1.0', '{m1}', '{q1}', 1,
-  'it-IT', 'IT', 'it', 1, 1, now() - interval '26 h', now() - interval '25 h'
-FROM generate_series(1, $1::integer) n`, runs)
-	s.exec(`
-INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
-SELECT account_id, id, 1, 1, true, started_at, finished_at, '{}' FROM measurement_runs`)
-	session := storetest.Begin(t, s.pool, `SELECT FROM job_results WHERE run_id = md5('7')::uuid FOR UPDATE`)
-	impatient := s.open(t, "&lock_timeout=100ms")
-	if n, err := Purge(t.Context(), impatient, MinAnswersKept, nil); n != runs-1 || !store.IsLockTimeout(err) {
-		t.Errorf("%d answers were deleted beside a locked one, %v", n, err)
-	}
-	must(t, session.Rollback(t.Context()))
-	damaged := store.ID(md5.Sum([]byte("9")))
-	s.exec(`UPDATE job_results SET answer = '{}' WHERE run_id IN (md5('8')::uuid, md5('9')::uuid)`)
-	s.exec(`UPDATE measurement_runs SET answers_deleted = false`)
-	fail := func(_ context.Context, _ store.Tx, _, run store.ID, _ []int32) error {
-		if run == damaged {
-			return errors.New("damaged")
-		}
-		return nil
-	}
-	n, err := Purge(t.Context(), s.pool, MinAnswersKept, fail)
-	equal(t, "2 answers, "+damaged.Text("run")+": damaged", fmt.Sprintf("%d answers, %v", n, err))
-	s.wantPurged(1, "at last")
 }
