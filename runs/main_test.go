@@ -162,6 +162,16 @@ func create(t *testing.T, r *runs.Runs, q *runs.CreateRequest) *runs.CreateResul
 	return goCreate(t.Context(), r, q).created(t, q.Key)
 }
 
+// createAtOnce creates n runs at once.
+func createAtOnce(t *testing.T, r *runs.Runs, n int, request func(i int) *runs.CreateRequest) {
+	t.Helper()
+	storetest.AtOnce(n, func(i int) {
+		if _, err := r.Create(t.Context(), request(i)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // outcome is the outcome of a request, when done is closed.
 type outcome struct {
 	done   chan struct{}

@@ -22,11 +22,8 @@ const day = 24 * time.Hour
 // are final since, an age ago. Otherwise they are queued.
 func (s *site) past(t *testing.T, n int, age time.Duration, final bool) {
 	t.Helper()
-	var requests []*runs.CreateRequest
-	for i := range n {
-		requests = append(requests, s.request(fmt.Sprint(age, " ", i), 2, 1, 2))
-	}
-	must(t, newRuns(runs.Config{Pool: s.pool}).WriteTogether(t.Context(), requests, false))
+	r := newRuns(runs.Config{Pool: s.pool})
+	createAtOnce(t, r, n, func(i int) *runs.CreateRequest { return s.request(fmt.Sprint(age, " ", i), 2, 1, 2) })
 	if final {
 		s.exec(t, `UPDATE measurement_runs SET status = 'partial', jobs_completed = 3, jobs_failed = 1,
 			started_at = $1, finished_at = $1 WHERE created_at > now() - interval '10 min'`, time.Now().Add(-age))

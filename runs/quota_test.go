@@ -94,7 +94,7 @@ func TestUnfinishedJobs(t *testing.T) {
 	create(t, r, s.request("nine", 1, 9, 1))
 	// Two runs that fit together only if finished jobs do not count.
 	s.meter(nil, new(int64(6020)))
-	must(t, r.WriteTogether(t.Context(), []*runs.CreateRequest{s.request("a", 1, 9, 1), s.request("b", 1, 9, 1)}, true))
+	createAtOnce(t, r, 2, func(i int) *runs.CreateRequest { return s.request(fmt.Sprint("together ", i), 1, 9, 1) })
 	must(t, ignore(r.Cancel(t.Context(), s.credential.AccountID, large)))
 	create(t, r, s.request("large again", 10, 60, 9))
 	s.wantRuns(t, 5)
