@@ -135,10 +135,7 @@ func TestClockSteps(t *testing.T) {
 // that has many with large runs.
 func TestLargeAccountDelaysNoOther(t *testing.T) {
 	s := newSite(t)
-	accounts, each, larges := 10, 3, 12
-	if storetest.Long() {
-		accounts, each, larges = 100, 9, 100
-	}
+	const accounts, each, larges = 10, 3, 12
 	large := change("", schedules.Daily)
 	large.Run.QuestionIDs, large.Run.Repetitions = nil, 5
 	for n := range 50 { // and two models

@@ -164,34 +164,33 @@ func TestSuccessorOfTheCredentialActs(t *testing.T) {
 		must(t, err)
 		return next.ID
 	}
-	revoke := func(c store.ID) { must(t, ignore(s.admin.RevokeKey(t.Context(), c))) }
-	disable := func(c store.ID) { must(t, ignore(s.admin.DisableKey(t.Context(), c))) }
 	for _, test := range []struct {
 		name   string
-		change func(credential store.ID)
+		change func(credential store.ID) error
 		reason string // of the pause; empty: a run is created
 	}{
-		{"rotated", func(c store.ID) { rotate(rotate(c, 0), time.Hour) }, ""},
-		{"rotated, the successor revoked", func(c store.ID) { revoke(rotate(c, time.Hour)) }, ""},
-		{"revoked and disabled", func(c store.ID) {
-			disable(c)
-			revoke(c)
+		{"rotated", func(c store.ID) error { rotate(rotate(c, 0), time.Hour); return nil }, ""},
+		{"rotated, the successor revoked", func(c store.ID) error {
+			return ignore(s.admin.RevokeKey(t.Context(), rotate(c, time.Hour)))
+		}, ""},
+		{"disabled and revoked", func(c store.ID) error {
+			return errors.Join(ignore(s.admin.DisableKey(t.Context(), c)), ignore(s.admin.RevokeKey(t.Context(), c)))
 		}, schedules.CredentialRevoked},
-		{"disabled", disable, schedules.CredentialDisabled},
-		{"expired", func(c store.ID) {
-			s.exec(t, `UPDATE credentials SET expires_at = now() WHERE id = $1`, c)
+		{"disabled", func(c store.ID) error { return ignore(s.admin.DisableKey(t.Context(), c)) }, schedules.CredentialDisabled},
+		{"expired", func(c store.ID) error {
+			return ignore(s.pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, c))
 		}, schedules.CredentialExpired},
-		{"a scope less", func(c store.ID) {
-			must(t, ignore(s.admin.SetKey(t.Context(), c, auth.Terms{Scopes: []string{"runs:read"}})))
+		{"a scope less", func(c store.ID) error {
+			return ignore(s.admin.SetKey(t.Context(), c, auth.Terms{Scopes: []string{"runs:read"}}))
 		}, schedules.InsufficientScope},
-		{"another plan", func(store.ID) {
-			must(t, ignore(s.admin.SetAccountPlan(t.Context(), s.account, "none")))
+		{"another plan", func(store.ID) error {
+			return ignore(s.admin.SetAccountPlan(t.Context(), s.account, "none"))
 		}, schedules.EntitlementRequired},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s.account, s.credential = s.customer(t)
 			made := s.create(t, change("acting", schedules.Daily))
-			test.change(s.credential)
+			must(t, test.change(s.credential))
 			s.due(t, made.ID, made.NextAt.AddDate(0, 0, -1))
 			must(t, s.scheduler(t, s.pool).CarryOut(t.Context()))
 			got := s.get(t, made.ID)

@@ -229,72 +229,56 @@ func TestDropOpensOneAlert(t *testing.T) {
 	m.verify(t)
 }
 
-// TestDisturbedRunIsNotCompared: a run of which many jobs failed opens one alert, is compared with nothing, and is in
-// no baseline.
-func TestDisturbedRunIsNotCompared(t *testing.T) {
-	m := newMonitored(t)
-	m.run(t, mentions(4, 0))
-	m.run(t, func(n int) *visibility.Answer {
+// TestAlertsAfterRuns has the alerts after runs. A change opens an alert over all models if it is clear there, else one
+// of the model in which it is clear; each brand has its own. A run of which many jobs failed opens one alert, is compared
+// with nothing, and is in no baseline.
+func TestAlertsAfterRuns(t *testing.T) {
+	t.Parallel()
+	// less is a run in which so many answers of m-2 to each of five questions do not mention Kovalt any more.
+	less := func(answers int) answer {
+		return func(n int) *visibility.Answer {
+			if n >= 30 && n/3%10 < 5 && n%3 < answers {
+				return text("Nothing.")
+			}
+			return mentions(6, 0)(n)
+		}
+	}
+	disturbed := func(n int) *visibility.Answer {
 		if n < 24 {
 			return nil
 		}
 		return text("Nothing.")
-	})
-	found := m.alerts(t)
-	if len(found) != 1 || found[0].Title != "Italy: many jobs failed" || found[0].Severity != "high" ||
-		found[0].Message != "24 of 60 jobs failed (40 %). Visibility was not compared with earlier runs." || *found[0].CurrentValue != 0.4 {
-		t.Fatalf("got %s: %+v", m.outlineAlerts(t), found[0])
 	}
-	m.run(t, none)
-	equal(t, "run_failed open", m.outlineAlerts(t), "after a second one")
-	m.run(t, mentions(4, 0))
-	equal(t, "run_failed resolved", m.outlineAlerts(t), "after a run like the first")
-}
-
-// TestChangeOfOneModel: a change opens an alert over all models if it is clear there, else one of the model in which it
-// is clear.
-func TestChangeOfOneModel(t *testing.T) {
-	t.Parallel()
+	both := byQuestion("Ostrel and Brenq.")
+	const outage = "24 of 60 jobs failed (40 %). Visibility was not compared with earlier runs."
 	for name, test := range map[string]struct {
-		answers int // of m-2 to each of five questions that do not mention Kovalt any more
+		before  answer // of four runs
+		then    []answer
 		want    string
+		message string // of the last alert, in part
 	}{
-		"clear over all models":   {2, "visibility_drop open Kovalt"},
-		"clear in one model only": {1, "visibility_drop open Kovalt m-2"},
-		"no change":               {0, ""},
+		"clear over all models":   {mentions(6, 0), []answer{less(2)}, "visibility_drop open Kovalt", "down from 100 %"},
+		"clear in one model only": {mentions(6, 0), []answer{less(1)}, "visibility_drop open Kovalt m-2", "On m-2, Kovalt is"},
+		"no change":               {mentions(6, 0), []answer{less(0)}, "", ""},
+		"two brands": {byQuestion("Nothing."), []answer{both}, "competitor_gained open Brenq, competitor_gained open Ostrel",
+			" is mentioned in 100 % of the answers (60 of 60), up from 0 % (0 of 240) in the 4 runs before."},
+		"two brands, then one": {byQuestion("Nothing."), []answer{both, byQuestion("Brenq.")},
+			"competitor_gained open Brenq, competitor_gained resolved Ostrel", "Competitor "},
+		"many jobs failed":      {mentions(4, 0), []answer{disturbed}, "run_failed open", outage},
+		"many failed, then all": {mentions(4, 0), []answer{disturbed, none}, "run_failed open", outage},
+		"many failed, then few": {mentions(4, 0), []answer{disturbed, mentions(4, 0)}, "run_failed resolved", outage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMonitored(t)
-			same := mentions(6, 0)
-			for range 4 {
-				m.run(t, same)
+			for _, of := range append(slices.Repeat([]answer{test.before}, 4), test.then...) {
+				m.run(t, of)
 			}
-			m.run(t, func(n int) *visibility.Answer {
-				if n >= 30 && n/3%10 < 5 && n%3 < test.answers {
-					return text("Nothing.")
-				}
-				return same(n)
-			})
 			equal(t, test.want, m.outlineAlerts(t))
+			if found := m.alerts(t); len(found) > 0 && !strings.Contains(found[len(found)-1].Message, test.message) {
+				t.Errorf("got the message %q, want %q", found[len(found)-1].Message, test.message)
+			}
 		})
 	}
-}
-
-// TestAlertsOfEachBrand: brands that change at the same time have an alert each, which resolves by itself.
-func TestAlertsOfEachBrand(t *testing.T) {
-	m := newMonitored(t)
-	for range 4 {
-		m.run(t, byQuestion("Nothing."))
-	}
-	m.run(t, byQuestion("Ostrel and Brenq."))
-	equal(t, "competitor_gained open Brenq, competitor_gained open Ostrel", m.outlineAlerts(t), "both")
-	for _, a := range m.alerts(t) {
-		if want := " is mentioned in 100 % of the answers (60 of 60), up from 0 % (0 of 240) in the 4 runs before."; !strings.HasPrefix(a.Message, "Competitor ") || !strings.Contains(a.Message, want) {
-			t.Errorf("got the message %q, want Competitor …%s", a.Message, want)
-		}
-	}
-	m.run(t, byQuestion("Brenq."))
-	equal(t, "competitor_gained open Brenq, competitor_gained resolved Ostrel", m.outlineAlerts(t), "one")
 }
 
 // TestGapIsSuggestedOnce: gaps are suggested once, updated while they last, and done when they are gone.
