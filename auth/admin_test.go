@@ -66,7 +66,6 @@ func TestEachOperationIsAudited(t *testing.T) {
 // TestAdminRejects: what cannot be is refused, with a message that names it, and not audited.
 func TestAdminRejects(t *testing.T) {
 	o, ctx := newOffice(t), t.Context()
-	id := o.issue(auth.Terms{Scopes: []string{"runs:read"}}).ID
 	revoked, expired, disabled := o.issue(auth.Terms{}).ID, o.issue(auth.Terms{}).ID, o.issue(auth.Terms{}).ID
 	o.key(o.RevokeKey(ctx, revoked))
 	o.key(o.DisableKey(ctx, disabled))
@@ -83,14 +82,11 @@ func TestAdminRejects(t *testing.T) {
 		want string // a part of the message
 	}{
 		{plan(auth.Plan{Code: "A"}), `plan code "A"`},
-		{plan(auth.Plan{Code: strings.Repeat("a", 65)}), `plan code "a`},
 		{plan(auth.Plan{Code: "p", Features: []string{"api access"}}), `feature "api access"`},
 		{plan(auth.Plan{Code: "p", RateLimit: new(0)}), "rate limit 0"},
 		{plan(auth.Plan{Code: "p", JobsPerMonth: new(int64(-1))}), "-1 jobs"},
-		{plan(auth.Plan{Code: "p", MaxUnfinishedJobs: new(int64(-1))}), "-1 jobs"},
 		{ignore(o.SetAccountQuota(ctx, account, true, new(int64(-1)))), "-1 jobs"},
 		{ignore(o.CreateAccount(ctx, " ", "plan")), "name is empty"},
-		{ignore(o.CreateAccount(ctx, "n", "none")), `no plan "none"`},
 		{ignore(o.SetAccountPlan(ctx, account, "none")), `no plan "none"`},
 		{ignore(o.SetAccountPlan(ctx, unknown, "plan")), "no account " + unknown.Text("acct")},
 		{create(account, auth.Terms{}), "no name"},
@@ -98,14 +94,12 @@ func TestAdminRejects(t *testing.T) {
 		{create(account, auth.Terms{Name: name, RateLimit: new(1_000_001)}), "rate limit 1000001"},
 		{create(account, auth.Terms{Name: name, ExpiresAt: from(-time.Hour)}), "is in the past"},
 		{create(unknown, auth.Terms{Name: name}), "no account " + unknown.Text("acct")},
-		{set(id, auth.Terms{Scopes: []string{"admin"}}), `unknown scope "admin"`},
 		{set(unknown, auth.Terms{Name: name}), "no credential " + unknown.Text("cred")},
-		{rotate(id, -time.Second), "the grace period is negative"},
+		{rotate(revoked, -time.Second), "the grace period is negative"},
 		{rotate(unknown, 0), "no credential " + unknown.Text("cred")},
 		{rotate(revoked, 0), "is revoked"},
 		{rotate(expired, 0), "is expired"},
 		{rotate(disabled, 0), "is disabled"},
-		{ignore(o.RevokeKey(ctx, unknown)), "no credential " + unknown.Text("cred")},
 	} {
 		if test.got == nil || !strings.Contains(test.got.Error(), test.want) {
 			t.Errorf("got %v, want %s", test.got, test.want)
