@@ -3,8 +3,6 @@ package schedules_test
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,24 +33,19 @@ func TestEvaluatedOnce(t *testing.T) {
 	m := newMonitored(t)
 	m.drop(t)
 	failing := config(m.pool)
-	var failed atomic.Int32
+	failed := 0
 	failing.Record = func(ctx context.Context, tx store.Tx, causes []events.Cause) error {
-		failed.Add(1)
+		failed++
 		return errors.Join(webhooks.Record(ctx, tx, causes), errors.New("the process ends"))
 	}
 	must(t, m.schedulerOf(failing).Evaluate(t.Context()))
-	if failed.Load() != 1 || m.outlineAlerts(t) != "" {
-		t.Fatalf("%d evaluations were rolled back; alerts: %s", failed.Load(), m.outlineAlerts(t))
-	}
-	var group sync.WaitGroup
-	for range 6 {
-		group.Go(func() {
-			if err := m.scheduler(t, m.pool).Evaluate(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
+	equal(t, 1, failed, "evaluations that were rolled back")
+	equal(t, "", m.outlineAlerts(t))
+	storetest.AtOnce(6, func(int) {
+		if err := m.scheduler(t, m.pool).Evaluate(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 	alerts := m.alerts(t)
 	recommendations := len(m.events(t, events.RecommendationSuggested))
 	if got := len(m.events(t, events.AlertOpened)); got != len(alerts) || got == 0 || recommendations == 0 {
