@@ -98,6 +98,7 @@ func TestAdminRejects(t *testing.T) {
 		{rotate(revoked, -time.Second), "the grace period is negative"},
 		{rotate(unknown, 0), "no credential " + unknown.Text("cred")},
 		{rotate(revoked, 0), "is revoked"},
+		{ignore(o.EnableKey(ctx, revoked)), "is revoked"},
 		{rotate(expired, 0), "is expired"},
 		{rotate(disabled, 0), "is disabled"},
 	} {

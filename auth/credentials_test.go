@@ -1,7 +1,6 @@
 package auth_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -44,56 +43,6 @@ func TestKnownCredential(t *testing.T) {
 		}
 		equal(t, fmt.Sprintf("credentials of an unknown and a known key, %+v", test), []*auth.Credential{nil, want},
 			o.valid(knownKeys[0], c.Key), cmpopts.IgnoreUnexported(auth.Credential{}))
-	}
-}
-
-// A change is an operation of an Admin on a credential.
-type change = func(context.Context, store.ID) (auth.Issued, error)
-
-// TestChangedStateHoldsAtOnce: a change of state holds at once and is listed. Repeated, it keeps the time of the first.
-func TestChangedStateHoldsAtOnce(t *testing.T) {
-	o := newOffice(t)
-	c := o.issue(auth.Terms{})
-	before := c
-	for i, step := range []struct {
-		do    change
-		state string
-	}{
-		{o.DisableKey, "disabled"}, {o.DisableKey, "disabled"}, {o.EnableKey, "active"}, {o.EnableKey, "active"},
-		{o.DisableKey, "disabled"}, {o.RevokeKey, "revoked"}, {o.RevokeKey, "revoked"},
-	} {
-		got := o.key(step.do(t.Context(), c.ID))
-		equal(t, fmt.Sprint("state after step ", i), step.state, got.State)
-		equal(t, "the key is valid if it is "+got.State, got.State == "active", o.valid(c.Key)[0] != nil)
-		if got.State == before.State {
-			equal(t, fmt.Sprint("the same change again, step ", i), before, got)
-		}
-		before = got
-	}
-	if _, err := o.EnableKey(t.Context(), c.ID); err == nil {
-		t.Error("a revoked key was enabled")
-	}
-}
-
-func TestSetKeyLeavesTheRest(t *testing.T) {
-	o := newOffice(t)
-	expiry := from(time.Hour)
-	want := o.issue(auth.Terms{Name: new("a"), Scopes: []string{"runs:read"}, RateLimit: new(7), ExpiresAt: expiry})
-	want.Key = ""
-	for _, test := range []struct {
-		terms  auth.Terms
-		change func()
-	}{
-		{auth.Terms{}, func() {}},
-		{auth.Terms{Name: new("b")}, func() { want.Name = "b" }},
-		{auth.Terms{Scopes: []string{"alerts:read", "alerts:read"}}, func() { want.Scopes = []string{"alerts:read"} }},
-		{auth.Terms{Scopes: []string{}}, func() { want.Scopes = []string{} }},
-		{auth.Terms{RateLimit: new(8)}, func() { want.RateLimit = 8 }},
-		{auth.Terms{ExpiresAt: new(time.Time)}, func() { want.ExpiresAt = nil }},
-		{auth.Terms{ExpiresAt: expiry}, func() { want.ExpiresAt = expiry }},
-	} {
-		test.change()
-		equal(t, fmt.Sprintf("%+v", test.terms), want, o.key(o.SetKey(t.Context(), want.ID, test.terms)))
 	}
 }
 

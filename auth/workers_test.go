@@ -8,7 +8,6 @@ import (
 
 	"aiv/auth"
 	"aiv/store"
-	"aiv/store/storetest"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
@@ -85,26 +84,4 @@ INSERT INTO workers (id, name, token_hash, last_seen_at) VALUES
 			t.Errorf("%+v: created", refused)
 		}
 	}
-}
-
-// TestLastSeen: a worker is seen once a minute, and requests do not wait for another that records it.
-func TestLastSeen(t *testing.T) {
-	o := newOffice(t)
-	_, hash := o.worker()
-	for before, after := range map[time.Duration]time.Duration{30 * time.Second: 30 * time.Second, 90 * time.Second: 0, -time.Hour: 0} {
-		var ago time.Duration
-		storetest.Eventually(t, "all happens within half a minute", func() bool {
-			began := time.Now()
-			o.exec(`UPDATE workers SET last_seen_at = now() - $1::interval`, before)
-			o.done(o.find(hash))
-			ago = storetest.Value[time.Duration](t, o.Pool, `SELECT now() - last_seen_at FROM workers`)
-			return time.Since(began) < 30*time.Second
-		})
-		if ago < after || ago > after+30*time.Second {
-			t.Errorf("found %v after it was seen: now seen %v ago, want %v", before, ago, after)
-		}
-	}
-	o.exec(`UPDATE workers SET last_seen_at = NULL`)
-	storetest.Begin(t, o.Pool, `SELECT FROM workers FOR UPDATE`)
-	o.done(o.find(hash)) // a wait for the lock would end with an error
 }

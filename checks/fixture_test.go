@@ -19,7 +19,6 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 type fakeCatalog struct {
 	models    map[string]*catalog.Model
 	questions map[string]string // the status of those that ours can use
-	err       error             // returned by QuestionStatus
 }
 
 // ours is the account of the proposals.
@@ -34,7 +33,7 @@ func (c *fakeCatalog) QuestionStatus(_ context.Context, account store.ID, ids []
 			status[i] = c.questions[id]
 		}
 	}
-	return status, c.err
+	return status, nil
 }
 
 // newCatalog returns a catalog that allows the proposal of propose.

@@ -1,7 +1,6 @@
 package checks_test
 
 import (
-	"errors"
 	"testing"
 
 	"aiv/checks"
@@ -41,13 +40,4 @@ func TestModelSupport(t *testing.T) {
 			"unknown_question /question_ids/0" + noQuestion, "question_archived /question_ids/1: the question is archived"}},
 		{"grounded search is left to its check", models("offline", "pending"), nil},
 	})
-}
-
-// TestModelSupportError: when questions cannot be read, no fault is reported.
-func TestModelSupportError(t *testing.T) {
-	failure := errors.New("connection lost")
-	p := propose(func(p *checks.Proposal) { p.Catalog = &fakeCatalog{err: failure} })
-	if faults, err := checks.ModelSupport.Run(t.Context(), p); !errors.Is(err, failure) || faults != nil {
-		t.Errorf("got %v, %v", faults, err)
-	}
 }

@@ -161,16 +161,6 @@ func TestExactLimit(t *testing.T) {
 	}
 }
 
-// TestUnknownKeysAreNotCounted: many concurrent requests with unknown keys write nothing.
-func TestUnknownKeysAreNotCounted(t *testing.T) {
-	s := newSite(t)
-	limiter := s.process(t)
-	storetest.AtOnce(200, func(i int) { unknown(t, limiter, key{Hash: auth.Hash{byte(i)}}, i) })
-	equal(t, 0, s.count(t, `SELECT count(*) FROM api_rate_limit_buckets`), "buckets")
-	stats := limiter.Stats()
-	equal(t, []uint64{200, 0}, []uint64{stats.Lookups.Inputs, stats.Counts.Inputs}, "lookups and counts")
-}
-
 var must, equal = storetest.Must, storetest.Equal
 
 func ignore(_ any, err error) error { return err }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"aiv/auth"
 	"aiv/runs"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -98,34 +97,6 @@ SELECT account_id, model, created_at, id FROM run CROSS JOIN LATERAL unnest(mode
 				equal(t, want[:min(len(want), limit+1)], idsOf(list(f, limit)), f)
 			}
 		}
-	}
-}
-
-// TestNewestRunsByState: the newest runs of all accounts or of one, in some states or in any.
-func TestNewestRunsByState(t *testing.T) {
-	s, r := newProcess(t)
-	other := s.customer(t)
-	var ids []store.ID
-	for i := range 5 {
-		of := []*auth.Credential{s.credential, other}[i%2]
-		ids = append(ids, create(t, r, requestOf(of, fmt.Sprint(i), 1, 1, 1)).RunID)
-	}
-	must(t, ignore(r.Cancel(t.Context(), s.credential.AccountID, ids[2])))
-	for _, test := range []struct {
-		account  *store.ID
-		statuses []string
-		limit    int
-		want     []store.ID
-	}{
-		{nil, nil, 10, []store.ID{ids[4], ids[3], ids[2], ids[1], ids[0]}},
-		{nil, nil, 1, []store.ID{ids[4]}},
-		{&other.AccountID, nil, 1, []store.ID{ids[3]}},
-		{nil, []string{"queued"}, 3, []store.ID{ids[4], ids[3], ids[1]}},
-		{&s.credential.AccountID, []string{"canceled", "failed"}, 3, []store.ID{ids[2]}},
-	} {
-		found, err := runs.Recent(t.Context(), s.pool, test.account, test.statuses, test.limit)
-		must(t, err)
-		equal(t, test.want, idsOf(found), test.account, ", ", test.statuses, ", ", test.limit)
 	}
 }
 

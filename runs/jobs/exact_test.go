@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // TestEachJobOnce: workers of two processes that complete, fail, release, retry and forget jobs of several accounts
@@ -147,25 +148,18 @@ func TestLimitHoldsOverTwoProcesses(t *testing.T) {
 	// all claims as many jobs as there are, from everywhere at once, and counts them by provider.
 	all := func() (got []Job, of map[string]int) {
 		var mu sync.Mutex
-		var wg sync.WaitGroup
-		for n := range 8 {
-			wg.Go(func() {
-				for {
-					some := []*site{s, other}[n%2].claim(7)
-					if len(some) == 0 {
-						return
-					}
-					mu.Lock()
-					got = append(got, some...)
-					mu.Unlock()
-				}
-			})
-		}
-		wg.Wait()
 		of = make(map[string]int)
-		for _, j := range got {
-			of[j.Provider]++
-		}
+		storetest.AtOnce(8, func(n int) {
+			process := []*site{s, other}[n%2]
+			for some := process.claim(7); len(some) > 0; some = process.claim(7) {
+				mu.Lock()
+				for _, j := range some {
+					of[j.Provider]++
+				}
+				got = append(got, some...)
+				mu.Unlock()
+			}
+		})
 		return got, of
 	}
 	s.limit("p1", nil, new(40))
