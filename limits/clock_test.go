@@ -3,9 +3,6 @@ package limits_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -71,7 +68,7 @@ func TestClockSteps(t *testing.T) {
 }
 
 // TestSpentMinuteIsNotWritten: once a process knows that a minute is spent, it refuses without a write, until the
-// minute or the credential changes.
+// minute or the credential changes. A changed limit does not change what the minute has admitted.
 func TestSpentMinuteIsNotWritten(t *testing.T) {
 	c := newClock(t)
 	k, l := c.key(t, 2), c.process(t)
@@ -95,8 +92,15 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 	spent()
 	c.set(t, k, auth.Terms{RateLimit: new(3)})
 	admit(true, false)
+	c.set(t, k, auth.Terms{RateLimit: new(2)})
+	admit(false, false)
+	storetest.Verify(t, c.pool, limits.Invariants()...)
+	c.set(t, k, auth.Terms{RateLimit: new(4)})
+	together, err := l.AdmitTogether(t.Context(), []auth.Hash{k.Hash, k.Hash})
+	must(t, err)
+	equal(t, []bool{true, false}, []bool{together[0].Admitted, together[1].Admitted}, "two requests where one has room")
 	c.to(t, "2030-01-01 12:01:00Z") // earlier than the process expects
-	admit(true, true, true)
+	admit(true, true, true, true)
 	spent()
 	must(t, ignore(c.admin.RevokeKey(t.Context(), k.id)))
 	unknown(t, l, k, "a revoked key")
@@ -121,37 +125,6 @@ func TestExpiredKey(t *testing.T) {
 		if err != nil || a[0] != nil || a[1] == nil || a[1].Window.Remaining != 998-2*i {
 			t.Errorf("limit %d: got %+v, %v, want nothing for the expired key and %d remaining for the other", limit, a, err, 998-2*i)
 		}
-	}
-}
-
-// TestBatchOfOneKey: a batch with more requests than the limit has room for admits the first of them, and a changed
-// limit does not change what the minute has admitted.
-func TestBatchOfOneKey(t *testing.T) {
-	c := newClock(t)
-	k, l := c.key(t, 3), c.process(t)
-	c.to(t, "2030-01-01 12:00:00Z")
-	for _, step := range []struct {
-		limit int
-		want  string // what remains after each request of a batch, the rate limit of the minute and what it has used
-	}{
-		{3, "2 1 0 refused refused; 3 of 3"},
-		{2, "refused refused; 3 of 3"},
-		{5, "1 0 refused; 5 of 5"},
-	} {
-		c.set(t, k, auth.Terms{RateLimit: &step.limit})
-		requests := len(strings.Fields(step.want)) - 3
-		all, err := l.AdmitTogether(t.Context(), slices.Repeat([]auth.Hash{k.Hash}, requests))
-		must(t, err)
-		var got []string
-		for _, a := range all {
-			if !a.Admitted {
-				got = append(got, "refused")
-				continue
-			}
-			got = append(got, fmt.Sprint(a.Window.Remaining))
-		}
-		minute := storetest.Value[string](t, c.pool, `SELECT used || ' of ' || rate_limit FROM api_rate_limit_buckets`)
-		equal(t, step.want, strings.Join(got, " ")+"; "+minute, "limit ", step.limit)
 	}
 }
 
