@@ -2,12 +2,17 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"aiv/runs"
 	"aiv/store"
 	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // whileWaiting starts f, calls then when it waits for another transaction, and waits for its end.
@@ -91,4 +96,53 @@ func TestSettleWhileAnotherRunIsLocked(t *testing.T) {
 		equal(t, "settled", s.settle(Completed, held[1]), "the job of another run")
 		unlock()
 	})
+}
+
+// TestSweepWhileRunsAreLocked: the leases of runs that another session has locked do not delay the end of other leases.
+func TestSweepWhileRunsAreLocked(t *testing.T) {
+	storetest.SkipOnCitus(t, "about locks of one server")
+	s := newSite(t)
+	locked := s.order(20)
+	s.order(1)
+	for range 21 {
+		s.claim(1) // 20 leases are as many as a step ends
+	}
+	s.pass(time.Hour)
+	sweep := func(d *Dispatcher, want int, what string) {
+		t.Helper()
+		n, err := d.Sweep(t.Context())
+		must(t, err)
+		equal(t, want, n, "leases: ", what)
+	}
+	unlock := s.lock(`WHERE id = $1`, locked)
+	sweep(s.dispatcher(Config{}), 1, "the one of the other run")
+	s.whileWaiting(func() { sweep(s.d, 19, "those of the locked run but the renewed one") }, func() {
+		s.exec(`UPDATE job_leases SET until = now() + interval '1 h' WHERE run_id = $1 AND ordinal = 1`, locked)
+		unlock()
+	})
+}
+
+// TestTriesAreBounded: a transaction that always fails because of others ends with an error, after which clients try
+// again later. One whose client has left is not tried again.
+func TestTriesAreBounded(t *testing.T) {
+	s := newSite(t)
+	deadlock := &pgconn.PgError{Code: "40P01"}
+	for _, leaves := range []bool{false, true} {
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		calls := 0
+		err := inTransaction(ctx, s.pool, func(*pgxpool.Conn) error {
+			if calls++; leaves {
+				leave()
+			}
+			return deadlock
+		})
+		want, tries := store.ErrContended, maxTransactionTries
+		if leaves {
+			want, tries = context.Canceled, 1
+		}
+		if calls != tries || !errors.Is(err, want) {
+			t.Errorf("the client leaves: %t: %d calls, %v; want %d calls, %v", leaves, calls, err, tries, want)
+		}
+	}
 }
