@@ -13,6 +13,8 @@ func TestWaitingClaimGetsAJob(t *testing.T) {
 	wait := func(ctx context.Context, providers ...string) <-chan claimed {
 		return s.goClaim(ctx, ClaimRequest{Providers: providers, Wait: time.Minute})
 	}
+	s.order(1)
+	equal(t, "settled", s.settle(Completed, s.jobsOf(wait(t.Context()))...), "there is a job already")
 	leaving, leave := context.WithCancel(t.Context())
 	other, gone, first := wait(t.Context(), "p2"), wait(leaving, "p2"), wait(t.Context())
 	s.order(1)
