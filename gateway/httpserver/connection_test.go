@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -39,22 +38,16 @@ func closedAfter(t *testing.T, began time.Time, want time.Duration) {
 	}
 }
 
-// TestClientThatReadsNothing: a client that sends requests and never reads loses its connection, whatever the size of
-// the responses.
+// TestClientThatReadsNothing: a client that sends requests and never reads loses its connection.
 func TestClientThatReadsNothing(t *testing.T) {
-	for _, size := range []int{10, 1 << 20} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				client := connect(t, func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, size)) })
-				began := time.Now()
-				send(t, client, get)
-				for err := error(nil); err == nil; { // the server reads nothing while it waits to write
-					_, err = io.WriteString(client, get)
-				}
-				closedAfter(t, began, 2*time.Minute)
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		client := connect(t, func(http.ResponseWriter, *http.Request) {})
+		began := time.Now()
+		for err := error(nil); err == nil; { // the server reads nothing while it waits to write
+			_, err = io.WriteString(client, get)
+		}
+		closedAfter(t, began, 2*time.Minute)
+	})
 }
 
 // TestSlowClient: connections of clients that send slowly, or nothing, are closed at the timeouts, whether the handler
@@ -63,19 +56,15 @@ func TestSlowClient(t *testing.T) {
 	reads := func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }
 	ignores := func(http.ResponseWriter, *http.Request) {}
 	const halfABody = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n1234"
-	const chunk = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{"
 	for _, c := range []struct {
 		name, sent string
 		handler    http.HandlerFunc
 		want       time.Duration
 	}{
 		{"nothing", "", reads, 20 * time.Second},
-		{"half a header", "GET / HTTP/1.1\r\nHo", reads, 20 * time.Second},
 		{"half a body", halfABody, reads, 20 * time.Second},
 		{"half a body that is not read", halfABody, ignores, 20 * time.Second},
-		{"half a chunked body", chunk, reads, 20 * time.Second},
 		{"one request", get, reads, 2 * time.Minute},
-		{"one with a body", halfABody + "5678", reads, 2 * time.Minute},
 		{"one and a half", get + "GET / HT", reads, 20 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -90,29 +79,26 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
-// TestSlowExchange: a request whose body has arrived, that waits as long as a worker's claim may, and whose large
-// response is read slowly, gets the whole response.
+// TestSlowExchange: a request that waits as long as a worker's claim may, and whose response is read slowly, gets the
+// whole response.
 func TestSlowExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 1 << 20
 		client := connect(t, func(w http.ResponseWriter, r *http.Request) {
-			io.Copy(io.Discard, r.Body)
 			time.Sleep(50 * time.Second)
 			if r.Context().Err() != nil {
 				t.Error("the client is taken for gone")
 			}
-			io.WriteString(w, strings.Repeat("x", size))
+			w.Write(make([]byte, size))
 		})
-		send(t, client, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+		send(t, client, get)
 		response, err := http.ReadResponse(bufio.NewReader(client), nil)
 		must(t, err)
-		for range 60 {
+		for range 64 {
 			time.Sleep(time.Second)
 			_, err := io.ReadFull(response.Body, make([]byte, size/64))
 			must(t, err)
 		}
-		_, err = io.Copy(io.Discard, response.Body)
-		must(t, err)
 		client.Close()
 	})
 }

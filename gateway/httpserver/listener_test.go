@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,12 +15,13 @@ import (
 // fakeConn is a connection that was opened from an address.
 type fakeConn struct {
 	net.Conn
-	remote net.Addr
-	closed int
+	remote             net.Addr
+	closed, halfClosed int
 }
 
 func (c *fakeConn) RemoteAddr() net.Addr { return c.remote }
 func (c *fakeConn) Close() error         { c.closed++; return nil }
+func (c *fakeConn) CloseWrite() error    { c.halfClosed++; return nil }
 
 // fakeListener returns one connection, and then an error.
 type fakeListener struct {
@@ -38,31 +38,34 @@ func (l *fakeListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-func metricsOf(t *testing.T, l *Listener) string {
+func (l *fakeListener) Close() error { return nil }
+
+func hasMetrics(t *testing.T, l *Listener, want ...string) {
 	t.Helper()
 	var e telemetry.Exposition
 	l.WriteMetrics(t.Context(), &e)
-	return e.String()
+	for _, sample := range want {
+		if !strings.Contains(e.String(), sample) {
+			t.Errorf("the metrics do not contain %q:\n%s", sample, e.String())
+		}
+	}
 }
 
 // TestListenerBounds: connections beyond the bounds are closed at once. They count by IPv4 address or IPv6 /64 network,
 // however the address is written; those without an IP address have only the total as their bound. A connection that is
-// closed twice is released once.
+// closed twice is released once. Grown is called for each step of connections that are open at a time.
 func TestListenerBounds(t *testing.T) {
 	from := &fakeListener{err: net.ErrClosed}
-	l := NewListener(from, ListenerConfig{Max: 9, MaxPerAddress: 2, Log: slog.New(slog.DiscardHandler)})
+	grown := 0
+	l := NewListener(from, ListenerConfig{Max: 9, MaxPerAddress: 2, Log: slog.New(slog.DiscardHandler), Grown: func() { grown++ }})
 	var open []net.Conn
 	connect := func(address string, want bool) {
 		t.Helper()
-		c := &fakeConn{remote: &net.UnixAddr{Name: "@", Net: "unix"}}
-		if address != "" {
-			remote, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(address, "1"))
-			if err != nil {
-				t.Fatal(err)
-			}
+		from.next = &fakeConn{remote: &net.UnixAddr{Name: "@", Net: "unix"}}
+		c := from.next
+		if remote, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(address, "1")); address != "" && err == nil {
 			c.remote = remote
 		}
-		from.next = c
 		accepted, err := l.Accept()
 		if (err == nil) != want || (c.closed == 0) != want {
 			t.Errorf("connection %d, from %q: got %v, closed %d times, want %t", len(open), address, err, c.closed, want)
@@ -81,12 +84,7 @@ func TestListenerBounds(t *testing.T) {
 	} {
 		connect(test.address, test.want)
 	}
-	for _, want := range []string{"\naiv_connections 9\n", "\naiv_connections_max 9\n", `rejected_total{bound="total"} 2`,
-		`rejected_total{bound="address"} 3`} {
-		if page := metricsOf(t, l); !strings.Contains(page, want) {
-			t.Errorf("the metrics do not contain %q:\n%s", want, page)
-		}
-	}
+	hasMetrics(t, l, "\naiv_connections 9\n", `rejected_total{bound="total"} 2`, `rejected_total{bound="address"} 3`)
 	open[0].Close()
 	open[0].Close()
 	connect("", true)
@@ -94,17 +92,40 @@ func TestListenerBounds(t *testing.T) {
 	for _, c := range open {
 		c.Close()
 	}
-	for range 4 {
-		connect("", true)
+	if l.open != 0 || len(l.byAddress) != 0 {
+		t.Errorf("%d connections of %d addresses are open after all were closed", l.open, len(l.byAddress))
 	}
-	if l.open != 4 || len(l.byAddress) != 0 {
-		t.Errorf("%d connections of %d addresses are open, want 4 without an address", l.open, len(l.byAddress))
+
+	l.cfg.Max, grown, l.grown = 3*GrowthStep, 0, 0
+	for range 2 { // the second time, they replace others
+		for open = nil; len(open) <= GrowthStep; {
+			connect("", true)
+		}
+		if grown != 2 {
+			t.Errorf("%d connections: %d calls of Grown, want 2", l.open, grown)
+		}
+		for _, c := range open {
+			c.Close()
+		}
 	}
 }
 
-// TestAcceptErrorsAreLogged: an operator sees that the process is out of descriptors, and nothing when the listener is
-// closed.
-func TestAcceptErrorsAreLogged(t *testing.T) {
+// TestSendingSideEndsAlone: net/http ends the sending side of a connection first, so that a client can read a response
+// to a body that was not read.
+func TestSendingSideEndsAlone(t *testing.T) {
+	sent := &fakeConn{remote: &net.UnixAddr{}}
+	c, err := NewListener(&fakeListener{next: sent}, ListenerConfig{Max: 1}).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.(interface{ CloseWrite() error }).CloseWrite(); err != nil || sent.halfClosed != 1 || sent.closed != 0 {
+		t.Errorf("got %v, and the connection is %+v", err, sent)
+	}
+}
+
+// TestAcceptErrors: an operator sees that the process is out of descriptors, and nothing when the listener is closed. A
+// server that can accept no connection ends.
+func TestAcceptErrors(t *testing.T) {
 	var log strings.Builder
 	from := &fakeListener{err: syscall.EMFILE}
 	l := NewListener(from, ListenerConfig{Max: 1, MaxPerAddress: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -114,41 +135,11 @@ func TestAcceptErrorsAreLogged(t *testing.T) {
 		}
 	}
 	from.err = net.ErrClosed
-	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Fatal(err)
+	if err := Serve(t.Context(), New(nil, slog.New(slog.DiscardHandler)), l, time.Second); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the server returns %v, want the error of its listener", err)
 	}
-	if n := strings.Count(log.String(), syscall.EMFILE.Error()); n != 1 {
+	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), syscall.EMFILE.Error()) {
 		t.Errorf("%d lines for 100 errors at once, want 1:\n%s", n, log.String())
 	}
-	if page := metricsOf(t, l); !strings.Contains(page, "aiv_accept_errors_total 100\n") {
-		t.Errorf("the metrics do not contain 100 errors:\n%s", page)
-	}
-}
-
-// TestServeReturnsTheErrorOfAListener: a server that can accept no connection does not go on without one.
-func TestServeReturnsTheErrorOfAListener(t *testing.T) {
-	l := &fakeListener{err: syscall.EBADF}
-	if err := Serve(t.Context(), New(nil, slog.New(slog.DiscardHandler)), l, time.Second); !errors.Is(err, l.err) {
-		t.Errorf("got %v, want %v", err, l.err)
-	}
-}
-
-func (l *fakeListener) Close() error { return nil }
-
-// TestListenerGrows: Grown is called for each step of connections that are open at a time, and not again for those that
-// replace others.
-func TestListenerGrows(t *testing.T) {
-	calls := 0
-	l := NewListener(nil, ListenerConfig{Max: 3 * GrowthStep, Grown: func() { calls++ }})
-	for range 2 {
-		for range GrowthStep + 1 {
-			l.acquire(netip.Prefix{})
-		}
-		if calls != 2 {
-			t.Errorf("%d connections: %d calls, want 2", l.open, calls)
-		}
-		for l.open > 0 {
-			l.release(netip.Prefix{})
-		}
-	}
+	hasMetrics(t, l, "aiv_accept_errors_total 100\n")
 }
