@@ -28,41 +28,35 @@ func askAdmin(cfg AdminConfig, method, path, host, header, body string) *httptes
 func TestAdminIsLocal(t *testing.T) {
 	t.Parallel()
 	cfg := AdminConfig{Metrics: NewMetrics(), Level: new(slog.LevelVar), Hosts: []string{"metrics.internal"}}
-	answers := func(want int, method, path, host, header, body string) {
-		t.Helper()
-		if got := askAdmin(cfg, method, path, host, header, body).Code; got != want {
-			t.Errorf("%s %s with Host %q, %q and %q: got %d, want %d", method, path, host, header, body, got, want)
-		}
-	}
 	const at = "127.0.0.1:9090"
-	for _, path := range []string{"/livez", "/metrics", "/log-level", "/debug/pprof/"} {
-		for _, host := range []string{at, "[::1]:9090", "10.1.2.3", "localhost:9090", "LOCALHOST", "metrics.internal:9090",
-			"Metrics.Internal"} {
-			answers(200, "GET", path, host, "", "")
-		}
-		for _, host := range []string{"evil.example", "localhost.evil.example:9090", "127.0.0.1.evil.example", ""} {
-			answers(421, "GET", path, host, "", "")
-		}
-		for _, header := range []string{"Sec-Fetch-Site: none", "Sec-Fetch-Site: same-origin", "Origin: http://" + at} {
-			answers(200, "GET", path, at, header, "")
-		}
-		for _, header := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: null",
-			"Origin: http://127.0.0.1:8080", "Origin: http://evil.example"} {
-			answers(403, "GET", path, at, header, "")
+	here, none := []string{at}, []string{""}
+	for _, test := range []struct {
+		want                 int
+		method, path         string
+		hosts, headers, body []string
+	}{
+		{200, "GET", "/livez", []string{at, "[::1]:9090", "localhost:9090", "LOCALHOST", "Metrics.Internal:9090"}, none, none},
+		{421, "GET", "/livez", []string{"evil.example", "localhost.evil.example:9090", "127.0.0.1.evil.example", ""}, none, none},
+		{421, "PUT", "/log-level", []string{"evil.example"}, none, []string{"error"}},
+		{200, "GET", "/metrics", here, []string{"Sec-Fetch-Site: none", "Sec-Fetch-Site: same-origin", "Origin: http://" + at}, none},
+		{403, "GET", "/debug/pprof/", here, []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: null",
+			"Origin: http://127.0.0.1:8080"}, none},
+		{404, "GET", "/debug/pprof/cmdline?x", here, none, none}, // may contain the password of the database
+		{200, "PUT", "/log-level", here, none, []string{"debug", "warn", "error", "INFO\n"}},
+		{400, "PUT", "/log-level", here, none, []string{"error+1000", "", "off", strings.Repeat("e", 100)}},
+	} {
+		for _, host := range test.hosts {
+			for _, header := range test.headers {
+				for _, body := range test.body {
+					if got := askAdmin(cfg, test.method, test.path, host, header, body).Code; got != test.want {
+						t.Errorf("%s %s with Host %q, %q and %q: got %d, want %d", test.method, test.path, host, header, body, got, test.want)
+					}
+				}
+			}
 		}
 	}
-	answers(404, "GET", "/debug/pprof/cmdline", at, "", "")
-	answers(404, "GET", "/debug/pprof/cmdline?x", at, "", "")
-
-	answers(421, "PUT", "/log-level", "evil.example", "", "error")
-	if level := cfg.Level.Level(); level != slog.LevelInfo {
-		t.Errorf("another host sets the level %v", level)
-	}
-	for _, level := range []string{"debug", "INFO\n", "warn", "error"} {
-		answers(200, "PUT", "/log-level", at, "", level)
-	}
-	for _, level := range []string{"error+1000", "info+2", "", "off", strings.Repeat("e", 100)} {
-		answers(400, "PUT", "/log-level", at, "", level)
+	if level := cfg.Level.Level(); level != slog.LevelInfo { // the last one accepted
+		t.Errorf("the level is %v", level)
 	}
 }
 
@@ -86,10 +80,7 @@ func TestRequestsByStatus(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, sample := range []string{`bucket{route="b",le="0.0005"} 0`, `bucket{route="b",le="0.001"} 7`,
-		`sum{route="b"} 0.007`, `count{route="b"} 7`} {
-		if !strings.Contains(page, "\naiv_request_seconds_"+sample+"\n") {
-			t.Errorf("want %q in\n%s", sample, page)
-		}
+	if sample := `aiv_request_seconds_bucket{route="b",le="0.001"} 7`; !strings.Contains(page, sample) {
+		t.Errorf("want %q in\n%s", sample, page)
 	}
 }
