@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"aiv/gateway/problem"
 	"aiv/store/strictjson"
 )
@@ -85,77 +83,14 @@ func TestProblemText(t *testing.T) {
 	}
 }
 
-// TestArgumentsBecomeParameters: arguments become parameters in the order of the tool, with defaults, and without those that were
-// taken.
-func TestArgumentsBecomeParameters(t *testing.T) {
-	tool := find("list_results")
-	a := tool.read(parse(t, `{"cursor":"c","status":["queued","failed"],"mentioned":true,"run_id":"r","answer_chars":5,`+
-		`"brand_id":null}`))
-	if id, chars := a.TakeText("run_id"), a.TakeInteger(tool, "answer_chars"); id != "r" || chars != 5 || len(a.Faults) > 0 {
-		t.Errorf("got %q, %d, %v", id, chars, a.Faults)
-	}
-	if diff := cmp.Diff("status=queued%2Cfailed&mentioned=true&limit=10&cursor=c", a.Parameters(tool).Encode()); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// TestArrayForAScalar: an array where a tool takes a scalar is one fault, whatever is in it.
-func TestArrayForAScalar(t *testing.T) {
-	for _, tool := range tools {
-		for _, arg := range tool.Arguments {
-			scalar := &arg.Schema
-			at, value := At+"/"+arg.Name, `[[1]]`
-			if arg.Type == "array" {
-				scalar, at, value = arg.Items, at+"/0", `[[[1]]]`
-			}
-			faults := tool.read(parse(t, `{"`+arg.Name+`":`+value+`}`)).Faults
-			faults = slices.DeleteFunc(faults, func(f problem.Fault) bool { return f.Detail == "is required" })
-			want := problem.Faults{{Pointer: at, Detail: "must be " + kinds[scalar.Type].name + ", not an array"}}
-			if diff := cmp.Diff(want, faults); diff != "" {
-				t.Errorf("%s %s %s: (-want +got)\n%s", tool.Name, arg.Name, value, diff)
-			}
-		}
-	}
-}
-
-// respond returns the response to a message of a client that may use all tools.
-func respond(t *testing.T, body string, header http.Header) Response {
-	t.Helper()
-	return NewServer("v1").Respond(parse(t, body), &Client{Header: header, Offers: func(*Tool) bool { return true }})
-}
-
-func parse(t *testing.T, text string) *strictjson.Value {
-	t.Helper()
-	v, err := strictjson.Parse(text, limits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &v
-}
-
-// TestEmptyMethod: an empty method is a method that the server does not have.
-func TestEmptyMethod(t *testing.T) {
-	modern := `,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
-	for _, c := range []struct {
-		body, version string
-		status        int
-		contains      string
-	}{
-		{`{"jsonrpc":"2.0","id":1,"method":""}`, "2025-11-25", http.StatusOK, `"code":-32601`},
-		{`{"jsonrpc":"2.0","id":1,"method":""` + modern, "2026-07-28", http.StatusNotFound, `"code":-32601`},
-		{`{"jsonrpc":"2.0","method":""}`, "2025-11-25", http.StatusAccepted, ""},
-	} {
-		r := respond(t, c.body, http.Header{"Mcp-Protocol-Version": {c.version}, "Mcp-Method": {""}})
-		if r.Status != c.status || !strings.Contains(string(r.Body), c.contains) || (len(r.Body) > 0) != (c.contains != "") {
-			t.Errorf("%s: status %d, %s", c.body, r.Status, r.Body)
-		}
-	}
-}
-
 // TestToolsAreSmall: the list of tools and the instructions leave room in the context of an assistant, and a tool has
 // what clients need, and no more.
 func TestToolsAreSmall(t *testing.T) {
-	r := respond(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, nil)
+	message, err := strictjson.Parse(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewServer("v1").Respond(&message, &Client{Offers: func(*Tool) bool { return true }})
 	var list struct {
 		Result struct{ Tools []map[string]json.RawMessage }
 	}

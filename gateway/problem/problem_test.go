@@ -1,71 +1,30 @@
 package problem
 
 import (
+	"maps"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-func TestProblemIsWritten(t *testing.T) {
-	api := API{Reference: "/external-api-v1/docs", Realm: "worker"}
+// TestProblemDropsHeadersOfASuccess: a handler may have set them before it failed. The golden files show problems.
+func TestProblemDropsHeadersOfASuccess(t *testing.T) {
 	w := httptest.NewRecorder()
-	for _, name := range []string{"ETag", "Location", "Cache-Control"} {
+	for _, name := range []string{"ETag", "Link", "Location", "Vary", "Cache-Control"} {
 		w.Header()[name] = []string{"of a success"}
 	}
 	w.Header().Set("X-Request-Id", "req_1")
-	p := api.InvalidKey("a < b & c")
-	p.Errors.AddUnknown("#", "a/b")
-	api.Write(w, p, "req_1")
-
-	const body = `{"type":"/external-api-v1/docs#invalid_api_key","title":"The API key is not valid","status":401,"code":"invalid_api_key",` +
-		`"detail":"a < b & c","request_id":"req_1","errors":[{"pointer":"#/a~1b","detail":"unknown member"}]}`
-	if diff := cmp.Diff(body, w.Body.String()); w.Code != 401 || diff != "" {
-		t.Errorf("status %d, body (-want +got):\n%s", w.Code, diff)
-	}
-	var headers []string
-	for name, values := range w.Header() {
-		headers = append(headers, name+": "+strings.Join(values, ", "))
-	}
-	slices.Sort(headers)
-	want := []string{"Cache-Control: no-store", "Content-Length: 221", "Content-Type: application/problem+json",
-		`WWW-Authenticate: Bearer realm="worker", error="invalid_token"`, "X-Request-Id: req_1"}
-	if diff := cmp.Diff(want, headers); diff != "" {
-		t.Errorf("headers (-want +got):\n%s", diff)
+	API{Realm: "worker"}.Write(w, API{Realm: "worker"}.InvalidKey(""), "req_1")
+	want := []string{"Cache-Control", "Content-Length", "Content-Type", "WWW-Authenticate", "X-Request-Id"}
+	got := slices.Sorted(maps.Keys(w.Header()))
+	if cache := w.Header().Get("Cache-Control"); !slices.Equal(got, want) || cache != "no-store" {
+		t.Errorf("the headers %q with Cache-Control: %s", got, cache)
 	}
 }
 
-func TestStatusCode(t *testing.T) {
-	for _, test := range []struct {
-		p    Problem
-		want int
-	}{
-		{Problem{Code: RunFinal}, 409},
-		{Problem{Code: EntitlementRequired, Check: "api_access"}, 403},
-		{Problem{Code: "of_a_check", Check: "check"}, 422},
-		{Problem{Code: "unknown"}, 500},
-	} {
-		if got := test.p.StatusCode(); got != test.want {
-			t.Errorf("%+v: got status %d, want %d", test.p, got, test.want)
-		}
-	}
-}
-
-func TestKindsAreOrderedAndUnique(t *testing.T) {
-	seen := make(map[string]bool)
-	last := 400
-	for _, k := range Kinds() {
-		if seen[k.Code] || k.Status < last || k.Title == "" {
-			t.Errorf("the kind %+v is a duplicate, out of order or has no title", k)
-		}
-		seen[k.Code], last = true, k.Status
-	}
-}
-
-// TestLongNames: a long name is cut between characters, also if it is not UTF-8.
-func TestLongNames(t *testing.T) {
+// TestFaultsAreBounded: a response does not grow with the names in a request, which are cut between characters.
+func TestFaultsAreBounded(t *testing.T) {
 	most := strings.Repeat("n", 64)
 	for name, want := range map[string][2]string{
 		most:                             {most, "unknown member"},
@@ -81,15 +40,11 @@ func TestLongNames(t *testing.T) {
 			t.Errorf("%q: got %q and %q, want %q", name, *f[0].Parameter, f[1].Detail, want)
 		}
 	}
-}
-
-// TestFaultsAreBounded: a response does not grow with the names in a request.
-func TestFaultsAreBounded(t *testing.T) {
 	var f Faults
 	for range 2 * MaxFaults {
-		f.AddUnknown("#", strings.Repeat("é", 1000))
+		f.AddUnknown("#", most)
 	}
-	if want := (Fault{Pointer: "#", Detail: "has an unknown member " + strings.Repeat("é", 32) + "…"}); len(f) != MaxFaults || f[0] != want {
-		t.Errorf("%d faults, the first one %v, want %v", len(f), f[0], want)
+	if len(f) != MaxFaults {
+		t.Errorf("a request with many faults has %d", len(f))
 	}
 }
