@@ -35,7 +35,7 @@ func (g *Gateway) me(x *exchange, _ *http.Request) error {
 	return nil
 }
 
-// appendIdentity appends the response of GET /v1/me. TestAppendedIsTheWireType compares it with encoding/json.
+// appendIdentity appends the response of GET /v1/me. TestOpenAPIAndGoldenFiles validates it by its schema.
 func appendIdentity(b []byte, c *auth.Credential) []byte {
 	b = append(b, '{')
 	b = wire.Text(b, "api_version", apiVersion)

@@ -68,8 +68,8 @@ type citationDocument struct {
 	Title    *string `json:"title"`
 }
 
-// appendResult appends a job of a run as JSON: an item of GET /v1/runs/{id}/results. TestAppendedIsTheWireType compares
-// it with encoding/json.
+// appendResult appends a job of a run as JSON: an item of GET /v1/runs/{id}/results. TestOpenAPIAndGoldenFiles validates
+// it by its schema.
 func appendResult(b []byte, r *countedResult) []byte {
 	b = append(b, '{')
 	b = wire.Text(b, "id", r.Key.String())

@@ -39,7 +39,7 @@ type runJobs struct {
 }
 
 // appendRun appends a run as JSON: the response of GET /v1/runs/{id} and an item of GET /v1/runs.
-// TestAppendedIsTheWireType compares it with encoding/json.
+// TestOpenAPIAndGoldenFiles validates it by its schema.
 func appendRun(b []byte, r *runs.Run) []byte {
 	b = append(b, '{')
 	b = wire.ID(b, "id", "run", r.ID)
