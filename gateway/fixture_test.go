@@ -11,6 +11,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -38,7 +40,8 @@ import (
 	"aiv/store/task"
 )
 
-// fixture is a database with what the golden files speak of. testdata/golden/setup.sh makes the same on a deployment.
+// fixture is a database with what the golden files speak of. testdata/golden/setup.sh makes the same on a deployment, with
+// the same keys.
 type fixture struct {
 	pool   *pgxpool.Pool
 	serves *pgxpool.Pool // the gateway's, if it is another one
@@ -74,6 +77,9 @@ func newFixture(t testing.TB) *fixture {
 	return f
 }
 
+// keyLine matches a key of setup.sh: its name, account, scopes and rate limit.
+var keyLine = regexp.MustCompile(`(?m)^key (\w+) "\$(?:\(fresh "golden )?([\w ]+?)"?\)?" "?([\w:$]+)"? (\d+)`)
+
 // fillGolden fills a database with what the golden files speak of.
 func fillGolden(t testing.TB, url string) *fixture {
 	t.Helper()
@@ -90,46 +96,29 @@ func fillGolden(t testing.TB, url string) *fixture {
 	admin := f.auth()
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden", Features: []string{"api_access"}}))
 	must(t, admin.SetPlan(ctx, auth.Plan{Code: "golden-web", Features: []string{"dashboard"}}))
-	account := func(name, plan string) {
-		account, err := admin.CreateAccount(ctx, name, plan)
+	for _, key := range keyLine.FindAllStringSubmatch(readGolden(t, "setup.sh"), -1) {
+		owner, plan, scopes := "golden "+strings.ReplaceAll(key[2], "_", " "), "golden", auth.Scopes
+		if key[2] == "main" {
+			owner = "golden"
+		}
+		if key[2] == "web" {
+			plan = "golden-web"
+		}
+		if key[3] != "$all" {
+			scopes = []string{key[3]}
+		}
+		if _, ok := f.accounts[owner]; !ok {
+			account, err := admin.CreateAccount(ctx, owner, plan)
+			must(t, err)
+			f.accounts[owner] = account.ID
+		}
+		rate, err := strconv.Atoi(key[4])
 		must(t, err)
-		f.accounts[name] = account.ID
-	}
-	account("golden", "golden")
-	account("golden web", "golden-web")
-	all := auth.Scopes
-	for _, name := range []string{
-		"other", "tools", "pages", "filters", "quota", "usage", "hooks", "events", "brands", "brand_lists", "questions",
-		"metrics", "groups", "days", "csv", "no_brands", "compare", "windows", "rows", "sources", "answers", "schedules",
-		"schedule_lists",
-	} {
-		owner := "golden " + strings.ReplaceAll(name, "_", " ")
-		account(owner, "golden")
-		f.issue(t, name, owner, all, 1000)
+		f.issue(t, key[1], owner, scopes, rate)
 	}
 	for _, name := range []string{"golden quota", "golden usage"} {
 		_, err := admin.SetAccountQuota(ctx, f.accounts[name], true, new(int64(12)))
 		must(t, err)
-	}
-	for _, key := range []struct {
-		name, owner string
-		scopes      []string
-		rate        int
-	}{
-		{"full", "golden", all, 100_000},
-		{"limited_tools", "golden", all, 1},
-		{"limited", "golden", all, 1},
-		{"reader", "golden", []string{"runs:read"}, 1000},
-		{"writer", "golden", []string{"runs:write"}, 1000},
-		{"webhooks", "golden", []string{"webhooks:manage"}, 1000},
-		{"hooks_only", "golden hooks", []string{"webhooks:manage"}, 1000},
-		{"no_access", "golden web", all, 1000},
-		{"revoked", "golden", all, 1000},
-		{"disabled", "golden", all, 1000},
-		{"expired", "golden", all, 1000},
-		{"rotated_old", "golden", all, 1000},
-	} {
-		f.issue(t, key.name, key.owner, key.scopes, key.rate)
 	}
 	_, err = admin.RevokeKey(ctx, f.credentials["revoked"])
 	must(t, err)

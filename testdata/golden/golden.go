@@ -3,7 +3,7 @@ package golden
 
 import "embed"
 
-// Files are the golden files and the rows that the database has before them.
+// Files are the golden files, the rows that the database has before them, and the script that makes the keys.
 //
-//go:embed *.jsonl */*.txt
+//go:embed setup.sh *.jsonl */*.txt
 var Files embed.FS
