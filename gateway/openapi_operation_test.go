@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"mime"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,12 +12,12 @@ import (
 	"aiv/gateway"
 )
 
-// An operation is an operation of the document, with the call that is validated.
+// An operation is an operation of the document, with the body of the request that is validated.
 type operation struct {
 	schemaDocument
 	name, method, path string
 	spec               map[string]any
-	call               *call
+	body               []byte
 }
 
 func (o *operation) id() string { return o.spec["operationId"].(string) }
@@ -46,112 +44,46 @@ func (d schemaDocument) routes() (all []operation) {
 	return all
 }
 
-// baseOperation returns the operation at the base path that an exchange uses, or nil.
-func (d schemaDocument) baseOperation(g *filled) *operation {
+// operationsOf returns the operations that an exchange uses: that of the base path, and that of the route.
+func (d schemaDocument) operationsOf(g *filled) (found []operation) {
 	method := strings.Replace(g.request.Method, "HEAD", "GET", 1)
 	spec, ok := d["paths"].(map[string]any)[gateway.Base].(map[string]any)[strings.ToLower(method)].(map[string]any)
-	if g.request.URL.EscapedPath() != gateway.Base || !ok {
+	if g.request.URL.EscapedPath() == gateway.Base && ok {
+		found = append(found, operation{schemaDocument: d, spec: spec, body: g.body})
+	}
+	if c := g.routeCall(); c != nil {
+		for _, o := range d.routes() {
+			if o.method == c.method && matches(o.path, c.path) {
+				o.body = c.body
+				return append(found, o)
+			}
+		}
+	}
+	return found
+}
+
+// bodyFaults returns what the operation does not allow in the body of the request.
+func (o *operation) bodyFaults() []string {
+	request, ok := o.spec["requestBody"].(map[string]any)
+	if !ok {
 		return nil
 	}
-	return &operation{schemaDocument: d, spec: spec, call: &call{method, "", g.queryPairs(), g.body}}
-}
-
-// routeOperation returns the operation of the route that an exchange calls, or nil.
-func (d schemaDocument) routeOperation(g *filled) *operation {
-	c := g.routeCall()
-	if c == nil {
-		return nil
-	}
-	for _, o := range d.routes() {
-		if o.method == c.method && matches(o.path, c.path) {
-			o.call = c
-			return &o
-		}
-	}
-	return nil
-}
-
-// requestFaults returns what the operation does not allow in a request.
-func (o *operation) requestFaults(g *filled) (faults []string) {
-	given := make(map[string][]string) // by "query limit"
-	for _, pair := range o.call.query {
-		name, v, _ := strings.Cut(pair, "=")
-		plain, err := url.QueryUnescape(v)
-		if name, nameErr := url.QueryUnescape(name); err != nil || nameErr != nil || strings.Contains(pair, ";") {
-			faults = append(faults, "the query is malformed")
-		} else {
-			given["query "+name] = append(given["query "+name], plain)
-		}
-	}
-	parts := segments(o.call.path)
-	for i, part := range strings.Split(o.path, "/") {
-		if strings.HasPrefix(part, "{") {
-			given["path "+strings.Trim(part, "{}")] = parts[i : i+1]
-		}
-	}
-	anyParameter := false
-	for _, p := range o.parameters() {
-		name, key := p["name"].(string), p["in"].(string)+" "+p["name"].(string)
-		if p["explode"] == true { // the parameters of the route
-			anyParameter = true
-			continue
-		}
-		if p["in"] == "header" {
-			given[key] = g.request.Header.Values(name)
-		}
-		switch values := given[key]; {
-		case len(values) > 1 && name != "If-None-Match":
-			faults = append(faults, key+" is given twice")
-		case len(values) == 0 && p["required"] == true:
-			faults = append(faults, key+" is missing")
-		case len(values) > 0:
-			faults = append(faults, o.faults(p["schema"], o.parameterValue(p["schema"], values[0]), key)...)
-		}
-		delete(given, key)
-	}
-	for key := range given {
-		if !anyParameter {
-			faults = append(faults, key+" is not a parameter")
-		}
-	}
-	return append(faults, o.bodyFaults(g)...)
-}
-
-// parameterValue decodes the text of a parameter or header as its schema describes it.
-func (o *operation) parameterValue(schema any, text string) any {
-	switch o.resolve(schema)["type"] {
-	case "integer":
-		if _, err := strconv.Atoi(text); err == nil && text[0] != '+' {
-			return json.Number(text)
-		}
-	case "boolean":
-		if text == "true" || text == "false" {
-			return text == "true"
-		}
-	case "array":
-		return gateway.Anys(strings.Split(text, ","))
-	}
-	return text
-}
-
-func (o *operation) bodyFaults(g *filled) []string {
-	if o.spec["requestBody"] == nil {
-		return nil
-	}
-	types := g.request.Header.Values("Content-Type")
-	if len(types) != 1 || g.request.Header.Get("Content-Encoding") != "" {
-		return []string{"the body has no single media type"}
-	}
-	mediaType, parameters, _ := mime.ParseMediaType(types[0])
-	content, ok := o.spec["requestBody"].(map[string]any)["content"].(map[string]any)[mediaType].(map[string]any)
-	if !ok || parameters["charset"] != "" && !strings.EqualFold(parameters["charset"], "utf-8") {
-		return []string{"a body of the type " + types[0] + " is not allowed"}
-	}
-	v, err := decodeJSON(o.call.body)
+	v, err := decodeJSON(o.body)
 	if err != nil {
 		return []string{err.Error()}
 	}
-	return o.faults(content["schema"], v, "body")
+	return o.faults(request["content"].(map[string]any)["application/json"].(map[string]any)["schema"], v, "body")
+}
+
+// headerValue decodes the text of a header as its schema describes it.
+func (o *operation) headerValue(schema any, text string) any {
+	if _, err := strconv.Atoi(text); err == nil && o.resolve(schema)["type"] == "integer" {
+		return json.Number(text)
+	}
+	if o.resolve(schema)["type"] == "boolean" {
+		return text == "true"
+	}
+	return text
 }
 
 // responseFaults returns what the operation does not describe in a response.
@@ -176,7 +108,7 @@ func (o *operation) responseFaults(a answer, hasRoute bool) (faults []string) {
 		v, ok := sent[name]
 		switch {
 		case ok:
-			faults = append(faults, o.faults(h["schema"], o.parameterValue(h["schema"], v), name)...)
+			faults = append(faults, o.faults(h["schema"], o.headerValue(h["schema"], v), name)...)
 		case h["required"] == true, counted && strings.Contains(name, "RateLimit"):
 			faults = append(faults, "the header "+name+" is missing")
 		}

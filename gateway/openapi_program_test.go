@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
@@ -13,7 +14,6 @@ import (
 	"aiv/checks"
 	"aiv/gateway"
 	"aiv/insights/visibility"
-	"aiv/store"
 )
 
 // An outline describes a route, or a value, by its parts: "request.locale" is a "string". The name of an optional
@@ -92,17 +92,17 @@ func (o *operation) outline(used map[string]bool) outline {
 	return all
 }
 
-// A nilSlice is null where the schema says so, so that the types of arrays are compared without null.
-const nilSlice = "array or null"
-
 // addType adds a wire type and its members.
 func (o outline) addType(at string, t reflect.Type) {
 	if t == nil {
 		return
 	}
-	o[at] = strings.Replace(jsonType(t), nilSlice, "array", 1)
-	for t.Kind() == reflect.Pointer || jsonType(t) == "array" {
+	o[at] = jsonType(t)
+	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
+	}
+	if jsonType(t) == "array" {
+		o.addType(at+"[]", t.Elem())
 	}
 	if t.Kind() != reflect.Struct {
 		return
@@ -123,20 +123,22 @@ func (o outline) addType(at string, t reflect.Type) {
 
 // addSchema adds a schema and the members of its objects.
 func (o outline) addSchema(at string, d schemaDocument, schema any, used map[string]bool) {
-	o[at] = strings.Replace(strings.Join(d.typesOf(schema), " or "), nilSlice, "array", 1)
-	o.addMembers(at, d, schema, used)
-}
-
-// addMembers adds the members of an object, or of the objects in an array.
-func (o outline) addMembers(at string, d schemaDocument, schema any, used map[string]bool) {
 	ref, _ := schema.(map[string]any)["$ref"].(string)
 	used[strings.TrimPrefix(ref, "#/components/schemas/")] = true
 	s := d.resolve(schema)
-	if items, ok := s["items"]; ok {
-		o.addMembers(at, d, items, used)
+	if alternatives, ok := s["anyOf"].([]any); ok { // the other is null
+		o.addSchema(at, d, alternatives[0], used)
+		o[at] += " or null"
+		return
 	}
-	if alternatives, ok := s["anyOf"].([]any); ok {
-		o.addMembers(at, d, alternatives[0], used) // the other is null
+	switch t := s["type"].(type) {
+	case string:
+		o[at] = t
+	case []any: // a slice may be null where the schema says so
+		o[at] = strings.Replace(fmt.Sprint(t[0], " or ", t[1]), "array or null", "array", 1)
+	}
+	if items, ok := s["items"]; ok {
+		o.addSchema(at+"[]", d, items, used)
 	}
 	required, _ := s["required"].([]any)
 	properties, _ := s["properties"].(map[string]any)
@@ -146,24 +148,6 @@ func (o outline) addMembers(at string, d schemaDocument, schema any, used map[st
 		}
 		o.addSchema(at+"."+name, d, p, used)
 	}
-}
-
-// typesOf returns the JSON types that a schema allows, null last.
-func (d schemaDocument) typesOf(schema any) (types []string) {
-	s := d.resolve(schema)
-	alternatives, _ := s["anyOf"].([]any)
-	for _, a := range alternatives {
-		types = append(types, d.typesOf(a)...)
-	}
-	switch t := s["type"].(type) {
-	case string:
-		types = append(types, t)
-	case []any:
-		for _, v := range t {
-			types = append(types, v.(string))
-		}
-	}
-	return types
 }
 
 // jsonType returns the JSON type of a Go type.
@@ -194,12 +178,6 @@ func TestOpenAPIValues(t *testing.T) {
 		at := "#/components/schemas/" + name + "/enum"
 		if s.(map[string]any)["enum"] != nil && gateway.Values()[at] == nil && name != "ProblemCode" { // TestProblemCodes
 			t.Errorf("the program has no values of %s", name)
-		}
-	}
-	for name, prefix := range map[string]string{"RunId": "run", "RecommendationId": "rec", "AlertId": "alert",
-		"CredentialId": "cred", "WebhookId": "wh", "EventId": "evt", "RequestId": "req"} {
-		for _, f := range d.faults(d.at("#/components/schemas/"+name), store.NewID().Text(prefix), name) {
-			t.Error(f)
 		}
 	}
 }
