@@ -24,33 +24,6 @@ import (
 
 var must = storetest.Must
 
-// TestShareIsBounded: what is in use is bounded, for one account and for all, and can be taken again when it was
-// released.
-func TestShareIsBounded(t *testing.T) {
-	s := share{max: 4, maxOfOne: 2}
-	first, second, late := store.ID{1}, store.ID{2}, store.ID{3}
-	takes := func(account store.ID, n int, want bool) {
-		t.Helper()
-		if s.take(account, n) != want {
-			t.Errorf("account %d takes %d: got %t", account[0], n, !want)
-		}
-	}
-	for _, account := range []store.ID{first, second} {
-		takes(account, 2, true)
-		takes(account, 1, false)
-	}
-	takes(late, 1, false)
-	s.release(first, 2)
-	takes(late, 1, true)
-	takes(first, 1, true)
-	s.release(late, 1)
-	s.release(first, 1)
-	s.release(second, 2)
-	if s.taken != 0 || len(s.by) != 0 {
-		t.Errorf("%d of %d accounts remain after all were released", s.taken, len(s.by))
-	}
-}
-
 // TestLargestBody: the largest body is read, into memory that counts from when it is received, and a larger one is not,
 // whether or not its length is announced.
 func TestLargestBody(t *testing.T) {
@@ -128,13 +101,16 @@ func TestReadsThatWaitAreBounded(t *testing.T) {
 		leave()
 		ended("the request has ended", batch.ErrOverloaded)
 		time.Sleep(maxReadWait / 2)
-		wait(t.Context(), 2)
+		for account := range byte(10) {
+			wait(t.Context(), 10+account)
+		}
+		ended("the thirteenth read of any account that waits", batch.ErrOverloaded)
 		time.Sleep(maxReadWait / 2)
 		ended("too long", batch.ErrOverloaded, batch.ErrOverloaded, batch.ErrOverloaded)
 		release()
-		ended("served", nil)
-		if q.waiting.taken != 0 {
-			t.Errorf("%d reads wait after all have ended", q.waiting.taken)
+		ended("served", slices.Repeat([]error{nil}, 9)...)
+		if q.waiting.taken != 0 || len(q.waiting.by) != 0 {
+			t.Errorf("%d reads of %d accounts wait after all have ended", q.waiting.taken, len(q.waiting.by))
 		}
 	})
 }

@@ -87,10 +87,4 @@ func TestLeastPrivilege(t *testing.T) {
 			}
 		}
 	}
-	for role, fault := range map[string]string{"no_such_role": "no role", "aiv": "superuser", `x"; DROP TABLE plans; --`: "no role"} {
-		err := schema.Grant(t.Context(), f.pool, capability.All, schema.Serve, role, "test")
-		if err == nil || !strings.Contains(err.Error(), fault) {
-			t.Errorf("%s: got %v, want %s", role, err, fault)
-		}
-	}
 }

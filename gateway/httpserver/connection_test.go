@@ -79,30 +79,6 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
-// TestSlowExchange: a request that waits as long as a worker's claim may, and whose response is read slowly, gets the
-// whole response.
-func TestSlowExchange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const size = 1 << 20
-		client := connect(t, func(w http.ResponseWriter, r *http.Request) {
-			time.Sleep(50 * time.Second)
-			if r.Context().Err() != nil {
-				t.Error("the client is taken for gone")
-			}
-			w.Write(make([]byte, size))
-		})
-		send(t, client, get)
-		response, err := http.ReadResponse(bufio.NewReader(client), nil)
-		must(t, err)
-		for range 64 {
-			time.Sleep(time.Second)
-			_, err := io.ReadFull(response.Body, make([]byte, size/64))
-			must(t, err)
-		}
-		client.Close()
-	})
-}
-
 // TestShutdownDoesNotWaitForClientsThatReadNothing: drain bounds the shutdown also when responses cannot be sent.
 func TestShutdownDoesNotWaitForClientsThatReadNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
