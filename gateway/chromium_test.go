@@ -4,7 +4,7 @@ package gateway_test
 
 import (
 	"bufio"
-	"context"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"aiv/store/storetest"
 )
 
 // A tab is a page of a headless Chromium, controlled over the DevTools protocol [1]. The messages are JSON, each
@@ -22,7 +24,6 @@ import (
 // [1]: https://chromedevtools.github.io/devtools-protocol/
 type tab struct {
 	t       *testing.T
-	ctx     context.Context
 	to      *os.File
 	session string
 
@@ -57,8 +58,6 @@ func newTab(t *testing.T) *tab {
 	profile, err := os.MkdirTemp("", "aiv-chromium-")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(profile) })
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
 	theirs, to, err := os.Pipe()
 	must(t, err)
 	from, theirOut, err := os.Pipe()
@@ -72,7 +71,7 @@ func newTab(t *testing.T) *tab {
 	must(t, cmd.Start())
 	theirs.Close()
 	theirOut.Close()
-	p := &tab{t: t, ctx: ctx, to: to, awaited: make(map[int]chan reply), loaded: make(chan bool, 100)}
+	p := &tab{t: t, to: to, awaited: make(map[int]chan reply), loaded: make(chan bool, 100)}
 	ended := make(chan struct{})
 	go func() { defer close(ended); p.listen(bufio.NewReader(from)) }()
 	t.Cleanup(func() {
@@ -150,7 +149,7 @@ func (p *tab) call(method string, params any, result any) {
 		if result != nil {
 			must(p.t, json.Unmarshal(r.Result, result))
 		}
-	case <-p.ctx.Done():
+	case <-time.After(storetest.Patience):
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.t.Fatalf("%s: no reply in time; errors in the browser: %v", method, p.wrongs)
@@ -201,11 +200,23 @@ func (p *tab) showsPart(what, script string, parts ...string) {
 	}
 }
 
-// isFaultless checks that an expression that lists what is wrong lists nothing.
-func (p *tab) isFaultless(where, script string) {
+// scripts are expressions: lists of what is wrong with a page, and what changes it.
+//
+//go:embed testdata/browser
+var scripts embed.FS
+
+func script(t *testing.T, name string) string {
+	t.Helper()
+	text, err := scripts.ReadFile("testdata/browser/" + name + ".js")
+	must(t, err)
+	return string(text)
+}
+
+// isFaultless checks that a script that lists what is wrong lists nothing.
+func (p *tab) isFaultless(where, name string) {
 	p.t.Helper()
 	var faults []string
-	if p.eval(script, &faults); len(faults) > 0 {
+	if p.eval(script(p.t, name), &faults); len(faults) > 0 {
 		p.t.Errorf("%s: %s", where, strings.Join(faults, "\n"))
 	}
 }
@@ -241,42 +252,33 @@ func (p *tab) answerNext(method, response string) {
 	})()`, nil)
 }
 
-// Responses for answerNext.
+// disconnected is a response for answerNext.
 const disconnected = `Promise.reject(new TypeError("Failed to fetch"))`
-
-func rejected(status int, problem string) string {
-	return fmt.Sprintf(`Promise.resolve(new Response(JSON.stringify(%s), { status: %d }))`, problem, status)
-}
 
 // until waits until an expression is true.
 func (p *tab) until(condition string) {
 	p.t.Helper()
 	p.eval(`new Promise((done, fail) => {
 		const start = Date.now();
-		const look = () => { if (`+condition+`) done(); else if (Date.now() - start > 60_000) fail(new Error("the condition stays false")); else setTimeout(look, 10); };
+		const look = () => { if (`+condition+`) done(); else if (Date.now() - start > 90_000) fail(new Error("the condition stays false")); else setTimeout(look, 10); };
 		look();
 	})`, nil)
-}
-
-// open loads a page.
-func (p *tab) open(address string) {
-	p.t.Helper()
-	for len(p.loaded) > 0 {
-		<-p.loaded
-	}
-	p.call("Page.navigate", map[string]any{"url": address}, nil)
-	select {
-	case <-p.loaded:
-	case <-p.ctx.Done():
-		p.t.Fatalf("%s was not loaded in time", address)
-	}
 }
 
 // openAnew loads a page from the server, also if only the fragment of its address is new.
 func (p *tab) openAnew(address string) {
 	p.t.Helper()
-	p.open("about:blank")
-	p.open(address)
+	for _, a := range []string{"about:blank", address} {
+		for len(p.loaded) > 0 {
+			<-p.loaded
+		}
+		p.call("Page.navigate", map[string]any{"url": a}, nil)
+		select {
+		case <-p.loaded:
+		case <-time.After(storetest.Patience):
+			p.t.Fatalf("%s was not loaded in time", a)
+		}
+	}
 }
 
 // load loads a page anew and waits for its script.
@@ -286,24 +288,10 @@ func (p *tab) load(address string) {
 	p.until(`document.body.classList.contains("scripted")`)
 }
 
-// requestsOf returns how many requests a script sends.
-func (p *tab) requestsOf(script string) (n int) {
+// size sets the width of the window and the preferred color scheme.
+func (p *tab) size(width int, scheme string) {
 	p.t.Helper()
-	p.eval(`(() => {
-		const real = window.fetch;
-		let n = 0;
-		window.fetch = (request) => { n++; return real(request); };
-		`+script+`
-		window.fetch = real;
-		return n;
-	})()`, &n)
-	return n
-}
-
-// size sets the size of the window and the preferred color scheme.
-func (p *tab) size(width, height int, scheme string) {
-	p.t.Helper()
-	p.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+	p.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
 	p.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{
 		{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}}}, nil)
 }
@@ -313,12 +301,12 @@ func (p *tab) inEachWindow(widths []int, f func(where string)) {
 	p.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range widths {
-			p.size(width, 900, scheme)
+			p.size(width, scheme)
 			p.drawn()
 			f(fmt.Sprintf("%s at %d px", scheme, width))
 		}
 	}
-	p.size(1280, 900, "light")
+	p.size(1280, "light")
 }
 
 // drawn waits until the page has been drawn again.
