@@ -333,13 +333,12 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 // are text whatever they contain.
 func reportOddResponses(t *testing.T, p *tab, start func(string, ...string), loaded, idle string) {
 	start(`(a) => null`)
-	p.until(loaded)
+	p.until(loaded + ` && ` + idle) // until then, Load does nothing
 	change := func(then, until string) {
 		t.Helper()
 		p.eval(`(() => {
 			window.change = async (address) => {
-				const value = structuredClone(responses[address]);
-				const rows = address.startsWith("/v1/me") ? [] : value.data;
+				const value = structuredClone(responses[address]), rows = value.data ?? [];
 				`+then+`
 				return json(value, 200, { "X-RateLimit-Remaining": "100" });
 			};
