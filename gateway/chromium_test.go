@@ -260,7 +260,11 @@ func (p *tab) until(condition string) {
 	p.t.Helper()
 	p.eval(`new Promise((done, fail) => {
 		const start = Date.now();
-		const look = () => { if (`+condition+`) done(); else if (Date.now() - start > 90_000) fail(new Error("the condition stays false")); else setTimeout(look, 10); };
+		const look = () => {
+			if (`+condition+`) done();
+			else if (Date.now() - start > 90_000) fail(new Error("the condition stays false"));
+			else setTimeout(look, 10);
+		};
 		look();
 	})`, nil)
 }

@@ -230,14 +230,15 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 		return `document.getElementById("` + id + `").dataset.state === "` + state + `"`
 	}
 	const (
-		loaded   = `/brands?\.$/.test(document.getElementById("status").textContent)`
-		idle     = `document.getElementById("load").ariaDisabled === "false"`
-		rejects  = `document.getElementById("key").ariaInvalid === "true"`
-		problem  = `{ title: "Bad", detail: "No.", code: "internal_error", request_id: "req_1", errors: [{ parameter: "from", detail: "must differ" }] }`
+		loaded  = `/brands?\.$/.test(document.getElementById("status").textContent)`
+		idle    = `document.getElementById("load").ariaDisabled === "false"`
+		rejects = `document.getElementById("key").ariaInvalid === "true"`
+		problem = `{ title: "Bad", detail: "No.", code: "internal_error", request_id: "req_1",
+			errors: [{ parameter: "from", detail: "must differ" }] }`
 		invalid  = `json({ detail: "The key is not valid." }, 401)`
 		late     = `await new Promise((f) => window.late = f), null`
-		noAnswer = `answers: { ok: 0, empty: 0, truncated: 0, failed: 0, canceled: 0, pending: 0, recounting: 0, frozen: 0 }, questions: 0, runs: 0, models: [], ` +
-			`complete: true, as_of: "2026-03-02T09:30:15.000000Z"`
+		noAnswer = `answers: { ok: 0, empty: 0, truncated: 0, failed: 0, canceled: 0, pending: 0, recounting: 0, frozen: 0 },
+			questions: 0, runs: 0, models: [], complete: true, as_of: "2026-03-02T09:30:15.000000Z"`
 		noRate = `json({ ` + noAnswer + `, data: [{ group: {}, brand_id: "brand_1", brand_name: "B", kind: "own", mentions: 0, ` +
 			`mention_rate: { value: null, count: 0, of: 0 } }] })`
 	)
@@ -245,7 +246,8 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 	// Each of these is one response, what the page shows after it, and what it says.
 	for _, s := range []struct{ name, change, until, shown, want string }{
 		{"an invalid key", `(a) => a === "/v1/me" ? ` + invalid + ` : null`, rejects,
-			`[document.activeElement.id, document.getElementById("key-state").textContent, sent.length, document.getElementById("brands").dataset.state].join()`,
+			`[document.activeElement.id, document.getElementById("key-state").textContent, sent.length,
+				document.getElementById("brands").dataset.state].join()`,
 			"key,The key is not valid.,1,idle"},
 		{"a problem", `(a) => a.startsWith("/v1/sources") ? json(` + problem + `, 400) : null`,
 			everyFigure + ` && ` + is("sources", "problem") + ` && ` + is("alerts", "ready") + ` && ` + is("by-model", "ready"),
@@ -294,7 +296,8 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 	p.eval(`late()`, nil)
 	p.until(loaded + ` && ` + idle)
 	p.shows("sources and models",
-		`[document.querySelector("#sources .request").textContent.includes("gap=true"), document.getElementById("model_id").options.length > 2].join()`, "true,true")
+		`[document.querySelector("#sources .request").textContent.includes("gap=true"),
+			document.getElementById("model_id").options.length > 2].join()`, "true,true")
 
 	// The header is of the load whose figures are shown, also before and without its totals.
 	start(`(a) => a.startsWith("/v1/metrics?") && !a.includes("group_by") ? once(fail) : null`)
@@ -320,7 +323,8 @@ func reportStates(t *testing.T, p *tab, page, key string) {
 	p.until(`window.late && document.querySelector("#share .state button")`)
 	p.eval(`document.querySelector("#share .state button").click()`, nil)
 	p.until(is("share", "ready") + ` && ` + idle)
-	p.shows("after Clear filters", `[location.hash, sent.filter((a) => a === "/v1/me").length, document.activeElement.id].join()`, "#weeks=12,2,load")
+	p.shows("after Clear filters", `[location.hash, sent.filter((a) => a === "/v1/me").length, document.activeElement.id].join()`,
+		"#weeks=12,2,load")
 
 	reportOddResponses(t, p, start, loaded, idle)
 
