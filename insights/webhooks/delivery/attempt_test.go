@@ -2,14 +2,12 @@ package delivery
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httptrace"
 	"os"
 	"strconv"
 	"strings"
@@ -45,14 +43,13 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 	return server.URL
 }
 
-// secure returns a TLS server whose certificate no client trusts.
-func secure(t *testing.T, auth tls.ClientAuthType) *httptest.Server {
+// secure returns the URL of a TLS server whose certificate no client trusts.
+func secure(t *testing.T) string {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	server.TLS = &tls.Config{ClientAuth: auth, MinVersion: tls.VersionTLS13}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	return server
+	return server.URL
 }
 
 // TestEachResponseHasAResult: what an endpoint does, and the result of the attempt.
@@ -99,7 +96,7 @@ func TestEachResponseHasAResult(t *testing.T) {
 			result{status: 101, err: webhooks.ErrorStatus}},
 		{"large header", respond("200 OK", "X: "+strings.Repeat("a", 64<<10)), result{err: webhooks.ErrorConnection}},
 		{"not HTTP", raw("SSH-2.0-OpenSSH_9.9\r\n"), result{err: webhooks.ErrorConnection}},
-		{"TLS", secure(t, tls.NoClientCert).URL, result{err: webhooks.ErrorTLS}},
+		{"TLS", secure(t), result{err: webhooks.ErrorTLS}},
 		{"closed port", closedPort(t), result{err: webhooks.ErrorConnection}},
 		{"hanging", serve(t, hang), result{err: webhooks.ErrorTimeout}},
 		{"slow body", serve(t, slowBody), result{status: 200}},
@@ -130,64 +127,6 @@ func closedPort(t *testing.T) string {
 	address, err := syscall.Getsockname(fd)
 	must(t, err)
 	return "http://127.0.0.1:" + strconv.Itoa(address.(*syscall.SockaddrInet4).Port)
-}
-
-// TestSilentNameServer: a name that cannot be resolved in time is a timeout.
-func TestSilentNameServer(t *testing.T) {
-	t.Parallel()
-	silent := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		client, server := net.Pipe()
-		go io.Copy(io.Discard, server)
-		return client, nil
-	}}
-	s := newSender(&restrictedDialer{resolver: silent, timeout: 10 * time.Millisecond}, 1)
-	equal(t, webhooks.ErrorTimeout, s.send(t.Context(), "http://name.test/", http.Header{}, nil).err)
-}
-
-// TestTLSErrorAfterHandshake: with TLS 1.3, a client learns after the handshake that the server requires a certificate.
-func TestTLSErrorAfterHandshake(t *testing.T) {
-	t.Parallel()
-	address := secure(t, tls.RequireAnyClientCert).Listener.Addr().String()
-	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
-	must(t, err)
-	defer conn.Close()
-	_, err = conn.Read(make([]byte, 1))
-	equal(t, webhooks.ErrorTLS, classify(t.Context(), err), err)
-}
-
-// TestFailedHandshake: a TLS handshake ends within the timeout of the dialer, and its connection is closed.
-func TestFailedHandshake(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		response, want string
-		timeout        time.Duration
-	}{
-		{"", webhooks.ErrorTimeout, 250 * time.Millisecond},
-		{"HTTP/1.1 400 Bad Request\r\n\r\n", webhooks.ErrorTLS, waitTimeout},
-	} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
-		defer listener.Close()
-		var server sync.WaitGroup
-		server.Go(func() {
-			conn, err := listener.Accept()
-			if err != nil { // the timeout ended before the connection was made
-				equal(t, true, errors.Is(err, net.ErrClosed), err)
-				return
-			}
-			defer conn.Close()
-			io.WriteString(conn, test.response)
-			conn.SetReadDeadline(time.Now().Add(waitTimeout))
-			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("after %q the connection is not closed", test.response)
-			}
-		})
-		d := &restrictedDialer{resolver: net.DefaultResolver, timeout: test.timeout, allowPrivate: true}
-		_, err = d.DialTLSContext(t.Context(), "tcp", listener.Addr().String())
-		equal(t, test.want, classify(t.Context(), err), err)
-		listener.Close()
-		server.Wait()
-	}
 }
 
 // TestLargeBody: of a large response body only the beginning is read.
@@ -248,45 +187,4 @@ func TestOneRequestPerAttempt(t *testing.T) {
 		equal(t, webhooks.ErrorConnection, send(), "attempt ", attempt+1)
 		equal(t, attempt+1, dropped.Load(), "requests")
 	}
-}
-
-// TestClosedIdleConnection: an attempt succeeds on a new connection if the receiver closes the idle one before anything
-// is written.
-func TestClosedIdleConnection(t *testing.T) {
-	t.Parallel()
-	var requests atomic.Int32
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
-	accepted, ended := make(chan *net.TCPConn, 100), make(chan struct{}, 100)
-	server.Config.ConnState = func(conn net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			accepted <- conn.(*net.TCPConn)
-		case http.StateClosed: // the client has closed the connection
-			ended <- struct{}{}
-		}
-	}
-	server.Start()
-	defer server.Close()
-	reused := 0
-	s := localSender()
-	defer s.transport.CloseIdleConnections()
-	// The idle connection ends after it was taken for the request, and before the request is written.
-	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		if info.Reused {
-			reused++
-			for len(accepted) > 1 { // connections that were not kept
-				<-accepted
-				<-ended
-			}
-			(<-accepted).CloseWrite()
-			<-ended
-		}
-	}})
-	// net/http does not keep a connection if it learns of the end of a write 50 ms after the response.
-	sent := int32(0)
-	for ; reused == 0 && sent < 50; sent++ {
-		equal(t, "", s.send(ctx, server.URL, http.Header{}, []byte("{}")).err)
-	}
-	equal(t, sent, requests.Load(), "requests")
-	equal(t, 1, reused, "attempts that began on an idle connection")
 }

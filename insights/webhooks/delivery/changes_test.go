@@ -9,23 +9,6 @@ import (
 	"aiv/insights/webhooks"
 )
 
-// TestGoneAfterChangeOfURL: after a 410 from the URL before a change, what is pending is delivered to the new URL.
-func TestGoneAfterChangeOfURL(t *testing.T) {
-	f, c, old := newPair(t, 410)
-	release, next := old.hold(t), newReceiver(t, 204)
-	c.record(6)
-	f.poll() // starts 4 attempts
-	c.update(webhooks.Change{URL: &next.URL})
-	f.reread()
-	must(t, f.d.readAccounts(t.Context()))
-	release()
-	f.d.attempts.Wait()
-	equal(t, false, f.d.accounts[c.account].endpoints[0].gone, "the endpoint counts as gone")
-	must(t, f.d.writeOutcomes(t.Context()))
-	f.deliver()
-	equal(t, 2, next.received(), "requests to the new URL")
-}
-
 // TestGoneBeforeItIsWritten: after a 410 no attempt starts, even if the endpoint is read again before the outcome is
 // written. Its other deliveries wait.
 func TestGoneBeforeItIsWritten(t *testing.T) {
@@ -44,22 +27,6 @@ func TestGoneBeforeItIsWritten(t *testing.T) {
 	f.owned(0)
 }
 
-// TestGoneWhileRead: deliveries that were being read when the endpoint responded with 410 are not attempted.
-func TestGoneWhileRead(t *testing.T) {
-	f, c, r := newPair(t, 410)
-	release := r.hold(t)
-	c.record(20)
-	h := f.hook(&hook{sql: readDue})
-	f.poll()
-	h.end = func() {
-		release()
-		f.d.attempts.Wait()
-	}
-	f.poll()
-	f.d.attempts.Wait()
-	equal(t, 4, r.received(), "requests")
-}
-
 // TestEnabledAfterGone: an endpoint that was disabled because of a 410, and enabled before the process has read it
 // again, gets events.
 func TestEnabledAfterGone(t *testing.T) {
@@ -70,26 +37,6 @@ func TestEnabledAfterGone(t *testing.T) {
 		c.update(webhooks.Change{Enabled: new(true)})
 		r.status.Store(200)
 	}
-	equal(t, 2, r.received(), "requests")
-}
-
-// TestEnabledWhileInFlight: where an endpoint is disabled and enabled during an attempt, its other deliveries are
-// attempted, and this one is not attempted again.
-func TestEnabledWhileInFlight(t *testing.T) {
-	f, c, r := newPair(t, 204)
-	release := r.hold(t)
-	c.record(1)
-	f.poll()
-	for _, enabled := range []bool{false, true} {
-		c.update(webhooks.Change{Enabled: &enabled})
-		f.reread()
-		must(t, f.d.readAccounts(t.Context()))
-	}
-	c.record(1)
-	f.poll()
-	equal(t, 2, f.d.Stats().InFlight, "attempts in flight")
-	release()
-	f.d.attempts.Wait()
 	equal(t, 2, r.received(), "requests")
 }
 
@@ -127,7 +74,7 @@ func TestChangesHoldForTheNextEvent(t *testing.T) {
 	for _, change := range []func(){
 		func() {},
 		func() { c.update(webhooks.Change{URL: &next.URL}) },
-		func() { h.end = c.delete },
+		func() { h.after = c.delete },
 	} {
 		change()
 		c.record(1)

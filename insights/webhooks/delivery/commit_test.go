@@ -1,21 +1,13 @@
 package delivery
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"aiv/insights/events"
 	"aiv/insights/webhooks"
-	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
-	"aiv/store/storetest"
 )
 
 const attemptedURL = "https://a.example/"
@@ -29,14 +21,6 @@ func (f *fixture) write(r result, attempts ...*delivery) error {
 		group = append(group, newOutcome(a, attemptedURL, r))
 	}
 	return f.d.write(f.t.Context(), group)
-}
-
-// beginWrite begins to write outcomes and returns when it waits for a lock. The channel gets the error.
-func (f *fixture) beginWrite(r result, attempts ...*delivery) <-chan error {
-	written := make(chan error, 1)
-	go func() { written <- f.write(r, attempts...) }()
-	storetest.UntilWaiting(f.t, f.Pool, "transactionid")
-	return written
 }
 
 // TestOutcomesAreReported: what a delivery reports after an attempt.
@@ -153,113 +137,8 @@ func TestLateOutcome(t *testing.T) {
 	f.rows(1, `webhook_deliveries WHERE status = 'pending' AND attempts = 0`)
 }
 
-// webhooks returns Webhooks that do something before a statement.
-func (f *fixture) webhooks(pool *pgxpool.Pool, sql string, do func()) *webhooks.Webhooks {
-	f.t.Helper()
-	pool = storetest.WithTracer(f.t, pool, before(sql, do))
-	return webhooks.New(webhooks.Config{Pool: pool, Master: f.master, NewID: store.NewID})
-}
-
 // resend queues a delivery again.
 func (c *customer) resend(w *webhooks.Webhooks, a *delivery) error {
 	_, err := w.Resend(c.f.t.Context(), c.account, c.endpoint.ID, a.event, func(string) bool { return true })
 	return err
-}
-
-// TestResendWhileOutcomesAreWritten: a resend and the transaction that writes outcomes both lock the endpoint before
-// the delivery, so that they do not deadlock.
-func TestResendWhileOutcomesAreWritten(t *testing.T) {
-	f := newFixture(t)
-	c := f.customer(attemptedURL)
-	a := c.attempts(1)[0]
-	var written <-chan error
-	w := f.webhooks(f.Pool, "INSERT INTO webhook_deliveries", func() { // the endpoint is locked
-		written = f.beginWrite(timedOut, a)
-	})
-	must(t, c.resend(w, a))
-	must(t, <-written)
-}
-
-// TestResendWhileEventIsDeleted: the event of a resend is purged after it was read.
-func TestResendWhileEventIsDeleted(t *testing.T) {
-	f := newFixture(t)
-	c := f.customer(attemptedURL)
-	w := f.webhooks(f.Pool, "INSERT INTO webhook_deliveries", func() { f.Exec(t, `DELETE FROM events`) })
-	if err := c.resend(w, c.attempts(1)[0]); !errors.Is(err, events.ErrNotFound) {
-		t.Errorf("got %v", err)
-	}
-}
-
-// TestOutcomeOfMovedDelivery: an outcome is written also where another transaction has changed the delivery without a
-// new attempt.
-func TestOutcomeOfMovedDelivery(t *testing.T) {
-	f := newFixture(t)
-	a := f.customer(attemptedURL).attempts(1)[0]
-	tx := storetest.Begin(t, f.Pool, `UPDATE webhook_deliveries SET next_attempt_at = now()`)
-	written := f.beginWrite(result{status: 200}, a)
-	must(t, tx.Commit(t.Context()))
-	must(t, <-written)
-	f.rows(1, `webhook_deliveries WHERE status = 'delivered'`)
-}
-
-// TestOrderOfLocks: outcomes lock deliveries in the order of their keys, as a purge does.
-func TestOrderOfLocks(t *testing.T) {
-	webhookstest.SkipOnCitus(t)
-	f := newFixture(t)
-	attempts := f.customer(attemptedURL).attempts(2)
-	const lock = `SELECT FROM webhook_deliveries WHERE event_id = $1 FOR UPDATE NOWAIT`
-	tx := storetest.Begin(t, f.Pool, lock, attempts[0].event)
-	written := f.beginWrite(result{status: 200}, attempts[1], attempts[0])
-	if _, err := tx.Exec(t.Context(), lock, attempts[1].event); err != nil {
-		t.Errorf("the second delivery was locked before the first: %v", err)
-	}
-	must(t, tx.Rollback(t.Context()))
-	must(t, <-written)
-}
-
-// TestStoppedProcess: where a process stops inside a change of an endpoint, outcomes and events wait for the change's
-// locks for some seconds only.
-func TestStoppedProcess(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		at     string // the statement before which the process stops
-		change func(context.Context, *webhooks.Webhooks, *customer) error
-	}{
-		{"INSERT INTO webhook_endpoints", func(ctx context.Context, w *webhooks.Webhooks, c *customer) error {
-			_, _, err := w.Create(ctx, c.account, "https://b.example/", "", []string{webhooks.All})
-			return err
-		}},
-		{"UPDATE webhook_endpoints", func(ctx context.Context, w *webhooks.Webhooks, c *customer) error {
-			_, err := w.Update(ctx, c.account, c.endpoint.ID, webhooks.Change{Description: new("b")}, maySendAll)
-			return err
-		}},
-	} {
-		t.Run(test.at, func(t *testing.T) {
-			f := newFixture(t)
-			c := f.customer(attemptedURL)
-			a := c.attempts(1)[0]
-			stopped, resume, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-			w := f.webhooks(storetest.WithIdleBound(t, f.Pool), test.at, func() {
-				close(stopped)
-				<-resume
-			})
-			goOn := sync.OnceFunc(func() { close(resume) })
-			t.Cleanup(goOn)
-			go func() { ended <- test.change(t.Context(), w, c) }()
-			select {
-			case <-stopped:
-			case err := <-ended:
-				t.Fatalf("the change did not stop: %v", err)
-			}
-			storetest.Eventually(t, "the outcome is written", func() bool { return f.write(timedOut, a) == nil })
-			storetest.Eventually(t, "an event is recorded", func() bool {
-				_, err := c.tryRecord(1)
-				return err == nil
-			})
-			goOn()
-			if err := <-ended; err == nil {
-				t.Error("the change was made")
-			}
-		})
-	}
 }

@@ -21,7 +21,6 @@ import (
 	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
 	"aiv/store/storetest"
-	"aiv/store/task"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -109,36 +108,6 @@ func (f *fixture) age() {
 	}
 }
 
-// run runs the dispatcher until stop is called or the test ends.
-func (f *fixture) run() (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(f.t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() { f.runUntil(ctx, f.d.Tasks()) })
-	stop = func() {
-		cancel()
-		running.Wait()
-	}
-	f.t.Cleanup(stop)
-	return stop
-}
-
-// runUntil runs tasks of the dispatcher until ctx is done, and ends the deliveries.
-func (f *fixture) runUntil(ctx context.Context, tasks []task.Task) {
-	task.NewRunner(f.d.cfg.Log, tasks).Run(ctx)
-	f.d.End()
-}
-
-// task returns a task of the dispatcher by its name.
-func (f *fixture) task(name string) task.Task {
-	f.t.Helper()
-	tasks := f.d.Tasks()
-	i := slices.IndexFunc(tasks, func(t task.Task) bool { return t.Name == name })
-	if i < 0 {
-		f.t.Fatal("no task ", name)
-	}
-	return tasks[i]
-}
-
 // rows checks how many rows a table, or a part of it, has.
 func (f *fixture) rows(want int, from string, args ...any) {
 	f.t.Helper()
@@ -198,14 +167,8 @@ func (c *customer) rotate() *Receiver {
 }
 
 // record records n completed runs and returns the events' ids in the order in which they are due.
-func (c *customer) record(n int) []store.ID {
+func (c *customer) record(n int) (ids []store.ID) {
 	c.f.t.Helper()
-	ids, err := c.tryRecord(n)
-	must(c.f.t, err)
-	return ids
-}
-
-func (c *customer) tryRecord(n int) (ids []store.ID, err error) {
 	var causes []events.Cause
 	for range n {
 		ids = append(ids, store.NewID())
@@ -214,7 +177,8 @@ func (c *customer) tryRecord(n int) (ids []store.ID, err error) {
 	}
 	slices.SortFunc(ids, store.ID.Compare)
 	ctx := c.f.t.Context()
-	return ids, pgx.BeginFunc(ctx, c.f.Pool, func(tx pgx.Tx) error { return webhooks.Record(ctx, tx, causes) })
+	must(c.f.t, pgx.BeginFunc(ctx, c.f.Pool, func(tx pgx.Tx) error { return webhooks.Record(ctx, tx, causes) }))
+	return ids
 }
 
 // wake makes the account due, as a transaction that queues a delivery does.
@@ -319,9 +283,8 @@ func (r *receiver) received() int {
 
 // A hook is a tracer of one statement.
 type hook struct {
-	sql   string                                // the statement, or a part that no other has
-	start func(context.Context) context.Context // nil: does nothing
-	end   func()                                // called when the result has been read; nil: does nothing
+	sql           string // the statement, or a part that no other has
+	before, after func() // called before it is sent, and when its result has been read; nil: does nothing
 }
 
 type hooked struct{}
@@ -330,24 +293,16 @@ func (h *hook) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQuer
 	if !strings.Contains(q.SQL, h.sql) {
 		return ctx
 	}
-	if h.start != nil {
-		ctx = h.start(ctx)
+	if h.before != nil {
+		h.before()
 	}
 	return context.WithValue(ctx, hooked{}, true)
 }
 
 func (h *hook) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
-	if ctx.Value(hooked{}) != nil && h.end != nil {
-		h.end()
+	if ctx.Value(hooked{}) != nil && h.after != nil {
+		h.after()
 	}
-}
-
-// before returns a hook that does something before a statement.
-func before(sql string, do func()) *hook {
-	return &hook{sql: sql, start: func(ctx context.Context) context.Context {
-		do()
-		return ctx
-	}}
 }
 
 // hook makes the dispatcher call a hook.

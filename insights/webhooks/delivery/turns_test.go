@@ -69,6 +69,10 @@ func TestRequestsAreShared(t *testing.T) {
 		q.ready(accounts...)
 		equal(t, test.want, q.start(accounts), test.name)
 	}
+	q, accounts := newTurns(8, "h")
+	q.ready(accounts...)
+	accounts[0].leaseEnd = time.Now().Add(attemptTimeout + drainTimeout)
+	equal(t, "0", q.start(accounts), "near the end of a lease, after which another process may claim the account")
 }
 
 // TestRequestsAreKeptForOtherAccounts: accounts with requests in flight get three quarters of the requests, in turns,
@@ -105,21 +109,6 @@ func TestFailedEndpointGetsOneRequest(t *testing.T) {
 		f.end()
 		equal(t, 0, f.d.turns.unhealthy, "requests to endpoints that fail, step ", i)
 	}
-}
-
-// TestMemoryOfHangingEndpoint: while the only request that an endpoint may get hangs, no other deliveries to it stay in
-// memory.
-func TestMemoryOfHangingEndpoint(t *testing.T) {
-	f, c, r := newPair(t, 204)
-	r.hold(t)
-	f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now()`)
-	c.record(10)
-	f.poll()
-	for _, ready := range f.d.accounts[c.account].endpoints[0].ready {
-		ready.readySince = time.Now().Add(-2 * f.d.turns.limits.readyAge)
-	}
-	f.poll()
-	equal(t, 1, f.d.accounts[c.account].loaded, "deliveries in memory")
 }
 
 // TestFullProcessYields: a process that owns as many accounts as it may releases one that has always something due,
