@@ -230,26 +230,6 @@ WHERE event_id = (SELECT event_id FROM webhook_deliveries LIMIT 1)`)
 	wantError(t, "when one delivery has failed", nil, change(aURL))
 }
 
-// TestURLGivenToAnother: an endpoint cannot be created with the URL that another one is just being given.
-func TestURLGivenToAnother(t *testing.T) {
-	f := newFixture(t)
-	tx := storetest.Begin(t, f.Pool, `UPDATE webhook_endpoints SET url = $1`, bURL)
-	wantError(t, "create", ErrEndpointExists, f.beside(tx, func() error { return f.create(bURL) }))
-}
-
-// TestEnableWithURLWhileCreated: a change of the URL that also enables the endpoint, and the creation of an endpoint
-// with that URL, do not deadlock.
-func TestEnableWithURLWhileCreated(t *testing.T) {
-	f := newFixture(t)
-	f.disable()
-	tx := storetest.Begin(t, f.Pool, lockAccount, f.account)
-	err := f.beside(tx, func() error { return f.update(Change{URL: new(bURL), Enabled: new(true)}, "") }, func() {
-		all := []string{All}
-		must(t, errOf(store.ReadOne[Endpoint](t.Context(), tx, nil, insertEndpoint, f.account, store.NewID(), 2, bURL, "", all)))
-	})
-	wantError(t, "change", ErrEndpointExists, err)
-}
-
 // TestURLWhileEventIsRecorded: while an event waits to be recorded, a webhook is unsubscribed from its type and gets
 // another URL. The event is not delivered there.
 func TestURLWhileEventIsRecorded(t *testing.T) {

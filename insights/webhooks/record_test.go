@@ -152,19 +152,6 @@ func TestPurgeDeletesOldEvents(t *testing.T) {
 	f.rows(1, `webhook_endpoints`)
 }
 
-// TestPurgeConcurrently: an endpoint whose deliveries another purge has deleted meanwhile is left to the next purge if
-// it has others.
-func TestPurgeConcurrently(t *testing.T) {
-	f := newFixture(t)
-	f.record(f.account, events.PurgeStep+10)
-	f.delete(f.e, "2 hours")
-	purge := func() error { return Purge(t.Context(), f.Pool) }
-	must(t, f.beside(storetest.Begin(t, f.Pool, deleteDeliveries, f.account, f.e.ID, 10), purge))
-	f.rows(1, `webhook_endpoints`)
-	must(t, purge())
-	f.rows(0, `webhook_endpoints`)
-}
-
 // TestEraseDeletesInSteps: what an account has is deleted in steps, also what a transaction that began before adds, and
 // nothing of another account.
 func TestEraseDeletesInSteps(t *testing.T) {
@@ -233,18 +220,6 @@ func TestDeletedEndpointHasNoBacklog(t *testing.T) {
 	f.disable()
 	want(100, 2, 0)
 	want(1, 1, 0)
-
-	// The first accounts are those that have waited longest.
-	other := f.NewAccount(t)
-	late(f.endpoint(other, aURL), "0")
-	f.record(other, 1)
-	f.exec(`UPDATE webhook_deliveries SET next_attempt_at = now() - interval '2 hours' WHERE account_id = $1`, other)
-	f.exec(`UPDATE webhook_queues SET wake_at = now() - interval '2 hours' WHERE account_id = $1`, other)
-	var pending, seconds float64
-	must(t, f.Pool.QueryRow(t.Context(), readBacklog, store.OnCitus(citusBacklog), 1, 100).Scan(&pending, &seconds))
-	if seconds < 7200 {
-		t.Errorf("the lag is %v s", seconds)
-	}
 }
 
 type backlog = webhookstest.Backlog

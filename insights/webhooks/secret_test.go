@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
@@ -67,22 +66,5 @@ func TestMasterSecret(t *testing.T) {
 		if !strings.Contains(got, test.want) {
 			t.Errorf("%+v: %s", test, got)
 		}
-	}
-}
-
-// TestMasterStoredConcurrently: of two processes that store the first fingerprint at the same time, one with another
-// secret does not start.
-func TestMasterStoredConcurrently(t *testing.T) {
-	t.Parallel()
-	file := masterFile(t, strings.Repeat("k", 32))
-	for name, want := range map[string]error{file: nil, "": ErrOtherMaster} {
-		pool := storetest.New(t)
-		isInsert := func(sql string) bool { return sql == insertMaster }
-		first := storetest.OnStatement{Matches: isInsert, Do: func(*pgx.Conn) {
-			_, err := OpenMaster(t.Context(), pool, file)
-			must(t, err)
-		}}
-		_, err := OpenMaster(t.Context(), storetest.WithTracer(t, pool, first), name)
-		wantError(t, "the second process, with the master in "+name, want, err)
 	}
 }

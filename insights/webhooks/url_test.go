@@ -68,18 +68,6 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-func TestHostOf(t *testing.T) {
-	t.Parallel()
-	for url, want := range map[string]string{
-		"https://EXAMPLE.com.:8443/A":   "example.com",
-		"https://1.2.3.4./":             "1.2.3.4",
-		"https://[::FFFF:1.2.3.4]/":     "1.2.3.4",
-		"https://[2606:4700:0:0::ABCD]": "2606:4700::abcd",
-	} {
-		equal(t, "host of "+url, want, hostOf(url))
-	}
-}
-
 // FuzzParseURL: an accepted URL has one reading.
 func FuzzParseURL(f *testing.F) {
 	for _, seed := range []string{"https://example.com/", "https://[::1]:8443", "https://127.0.0.1", "https://a@b#c", "http://x:1", "HTTPS://x"} {

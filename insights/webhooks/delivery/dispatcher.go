@@ -57,7 +57,7 @@ type Dispatcher struct {
 	sender *sender
 
 	// Tests have others.
-	leaseTime, renewEvery, finalCommit time.Duration
+	leaseTime, finalCommit time.Duration
 
 	nextRound chan struct{} // filled when an endpoint needs deliveries that may be due
 	commit    chan struct{} // filled when there are outcomes
@@ -79,7 +79,7 @@ func New(cfg Config) *Dispatcher {
 	dialer := &restrictedDialer{allowPrivate: cfg.AllowPrivate, deny: cfg.Deny, resolver: net.DefaultResolver, timeout: attemptTimeout}
 	return &Dispatcher{
 		cfg: cfg, id: store.NewID(), sender: newSender(dialer, cfg.InFlight/2),
-		leaseTime: leaseTime, renewEvery: renewEvery, finalCommit: finalCommit,
+		leaseTime: leaseTime, finalCommit: finalCommit,
 		nextRound: make(chan struct{}, 1), commit: make(chan struct{}, 1),
 		turns: turns{limits: newLimits(cfg.InFlight)}, accounts: make(map[store.ID]*account),
 		stats: newStats(),
@@ -189,7 +189,7 @@ func (d *Dispatcher) Tasks() []task.Task {
 		d.task("poll_webhooks", pollEvery, nil, func(ctx context.Context) error { return d.round(ctx, true) }),
 		d.task("read_webhook_deliveries", time.Second, d.nextRound, func(ctx context.Context) error { return d.round(ctx, false) }),
 		d.writeTask(),
-		d.task("renew_webhook_leases", d.renewEvery, nil, d.renew),
+		d.task("renew_webhook_leases", renewEvery, nil, d.renew),
 	}
 }
 
