@@ -181,71 +181,6 @@ func TestLateSettlement(t *testing.T) {
 	s.verify(t)
 }
 
-// TestPreparedAnswers: an answer that was matched before its transaction is not matched again, unless the brands have
-// changed meanwhile.
-func TestPreparedAnswers(t *testing.T) {
-	t.Parallel()
-	s, _ := newRunningSite(t, 6)
-	s.createBrand(t, brands.Own, "Kovalt")
-	var inTransaction *answers.Answer
-	meanwhile := func() {}
-	var prepared []bool
-	d := s.newDispatcher(t, func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []jobs.Ended) error {
-		ended = slices.Clone(ended)
-		ended[0].Answer = inTransaction
-		return countBy(s.counter)(ctx, tx, b, ended)
-	}, func(ended []jobs.Ended) []any {
-		all := prepareBy(s.counter)(ended)
-		prepared = append(prepared, all[0].(*visibility.Prepared) != nil)
-		meanwhile()
-		return all
-	})
-	empty, kovalt, both := &answers.Answer{}, &answers.Answer{Text: "Kovalt"}, &answers.Answer{Text: "Kovalt and Ostrel"}
-	inTransaction = kovalt
-	s.answer(t, d, kovalt) // the brands and the run are not cached yet
-	inTransaction = empty
-	s.answer(t, d, kovalt)
-	s.check(t, "the same brands", visibility.Answers{OK: 2, Pending: 4}, 2)
-	inTransaction = both
-	meanwhile = func() { s.createBrand(t, brands.Competitor, "Ostrel") }
-	s.answer(t, d, both)
-	s.check(t, "another brand", visibility.Answers{OK: 1, Recounting: 2, Pending: 3}, 1, 1)
-	if !slices.Equal(prepared, []bool{false, true, true}) {
-		t.Errorf("prepared: %v", prepared)
-	}
-	s.verify(t)
-}
-
-// TestMergeDuringBrandChange: chunks that are counted after a change of a brand's kind, while a merge is under way,
-// keep the sums of their gaps.
-func TestMergeDuringBrandChange(t *testing.T) {
-	t.Parallel()
-	for _, statement := range []string{"FROM brands", "AND small"} { // before each of the statements that may read what changes
-		t.Run(statement, func(t *testing.T) {
-			t.Parallel()
-			s, _ := newRunningSite(t, 70)
-			kovalt := s.createBrand(t, brands.Own, "Kovalt")
-			of := citing("Kovalt", "https://example.com/")
-			claimed := s.claim(t, 66)
-			for _, j := range claimed[:65] { // as many small chunks, so that they are merged before the end of the run
-				settle(t, s.dispatcher, completed(j, of))
-			}
-			changed := false
-			merging := newCounter(storetest.WithTracer(t, s.plain, storetest.OnStatement{Matches: firstWith(statement), Do: func(*pgx.Conn) {
-				s.changeBrand(t, kovalt, brands.Change{Kind: new(brands.Competitor)})
-				settle(t, s.dispatcher, completed(claimed[65], of))
-				changed = true
-			}}))
-			if n, err := merging.Merge(t.Context()); err != nil || n < 65 || !changed {
-				t.Errorf("%d chunks are merged, %v; changed: %t", n, err, changed)
-			}
-			s.verify(t)
-			must(t, recount(t, s.counter))
-			s.verify(t)
-		})
-	}
-}
-
 // TestDeletedWhileRecounted: answers that are deleted because of their age while a recount has read them, or later, keep
 // its facts. From the next change of a brand on they are frozen.
 func TestDeletedWhileRecounted(t *testing.T) {
@@ -268,45 +203,6 @@ func TestDeletedWhileRecounted(t *testing.T) {
 	must(t, s.purge(t))
 	s.changeBrand(t, kovalt, brands.Change{Name: new("Kovalt")})
 	s.check(t, "all answers are deleted, so none is recounted", visibility.Answers{OK: 6, Frozen: 6}, 5)
-	s.verify(t)
-}
-
-// TestDeletedBetweenRecounts: answers are frozen also if a second recount begins while the deletion that has waited for
-// the first one looks for their facts.
-func TestDeletedBetweenRecounts(t *testing.T) {
-	t.Parallel()
-	s, _, kovalt := newSiteOfOldAnswers(t)
-	_, first := s.holdRecount(t, firstWith("INSERT INTO visibility_facts"))
-	looks, look := make(chan struct{}), make(chan struct{})
-	hold := storetest.OnStatement{Matches: firstWith("FOR UPDATE OF f"), Do: func(*pgx.Conn) { close(looks); <-look }}
-	purged := s.startPurge(t, storetest.WithTracer(t, s.plain, hold))
-	first()
-	<-looks
-	s.changeBrand(t, kovalt, alias("Ostrel"))
-	_, second := s.holdRecount(t, firstWith("INSERT INTO visibility_facts"))
-	close(look)
-	s.untilEndedOrWaiting(t, purged)
-	second()
-	must(t, <-purged)
-	s.changeBrand(t, kovalt, alias("Nordika"))
-	s.check(t, "another change", visibility.Answers{OK: 4, Frozen: 4, Recounting: 2}, 4)
-	s.verify(t)
-}
-
-// TestDeletedWhileFirstCounted: answers that a release without facts stored are frozen also if they are deleted while
-// they are counted for the first time.
-func TestDeletedWhileFirstCounted(t *testing.T) {
-	t.Parallel()
-	s, run, kovalt := newSiteOfOldAnswers(t)
-	s.exec(t, `DELETE FROM visibility_facts`)
-	s.exec(t, `UPDATE measurement_runs SET jobs_counted = 0`)
-	s.exec(t, `INSERT INTO visibility_backlog (account_id, run_id) VALUES ($1, $2)`, s.account, run)
-	_, release := s.holdRecount(t, firstWith("INSERT INTO visibility_facts"))
-	purged := s.startPurge(t, s.plain)
-	release()
-	must(t, <-purged)
-	s.changeBrand(t, kovalt, alias("Ostrel"))
-	s.check(t, "another change", visibility.Answers{OK: 4, Frozen: 4, Recounting: 2}, 4)
 	s.verify(t)
 }
 

@@ -1,51 +1,13 @@
 package match
 
 import (
-	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// byID returns what a result has of each brand, whatever the order of the brands is.
-func byID(brands []Brand, r Result) map[string]BrandResult {
-	all := make(map[string]BrandResult)
-	for _, b := range r.Brands {
-		id := brands[b.Brand].ID
-		b.Brand = 0
-		all[id] = b
-	}
-	return all
-}
-
-// TestOtherBrandsChangeNoResult checks that a result depends neither on the order of the brands, nor on brands whose names do
-// not occur, nor on what was matched before.
-func TestOtherBrandsChangeNoResult(t *testing.T) {
-	t.Parallel()
-	for _, c := range readCases(t) {
-		if c.Kind != "answer" {
-			continue
-		}
-		m := c.matcher()
-		text := c.build(1)
-		want := m.Match(c.answer(m, text))
-		if again := m.Match(c.answer(m, text)); !cmp.Equal(again, want) {
-			t.Errorf("%s: matched twice: %s", c.ID, cmp.Diff(want, again))
-		}
-		brands := slices.Clone(m.brands)
-		slices.Reverse(brands)
-		brands = append(brands, Brand{ID: "zz", Name: "Qzwxvkjhq", Aliases: []string{"Wqxzjk & Zqxw"}, Domains: []string{"qzwxvkjhq.example"}, Exclude: []string{"Qzwxvk Xqj"}})
-		other := Compile(brands)
-		got := other.Match(c.answer(other, text))
-		if diff := cmp.Diff(byID(m.brands, want), byID(brands, got)); diff != "" {
-			t.Errorf("%s: with other brands: %s", c.ID, diff)
-		}
-	}
-}
 
 // TestBlocksThatNameNoBrandAreLeftOut compares results with those of all blocks, and checks that no list of sources is
 // overlooked.
@@ -169,20 +131,6 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-// TestMatchersShareBuffers: a Matcher's first answer allocates no more than the next.
-func TestMatchersShareBuffers(t *testing.T) {
-	a := benchmarkAnswers(1<<14, 1)[0]
-	first, next := math.Inf(1), math.Inf(1)
-	for range 10 { // the race detector drops some buffers
-		m, k := [...]*Matcher{Compile(benchmarkBrands()), Compile(benchmarkBrands())}, 0
-		first = min(first, testing.AllocsPerRun(1, func() { m[k].Match(a); k++ }))
-		next = min(next, testing.AllocsPerRun(1, func() { m[1].Match(a) }))
-	}
-	if first > next {
-		t.Errorf("the first answer has %v allocations, the next %v", first, next)
-	}
-}
-
 // checkAddresses checks that units of which a fast test says that they have no address have none.
 func checkAddresses(t *testing.T, text string) {
 	t.Helper()
@@ -271,58 +219,5 @@ func TestSavedDomains(t *testing.T) {
 		if err != nil || len(r.Pages) != 2 || r.Pages[0].Owner != 0 || r.Pages[1].Owner != -1 {
 			t.Errorf("%s, saved as %s: %v, pages %+v", input, saved, err, r.Pages)
 		}
-	}
-}
-
-// TestNamesThatBeginAtOnePlace: of the excluded phrases that begin at one place the longest decides, and a name that wins
-// last has the conflict that its brand's other name had.
-func TestNamesThatBeginAtOnePlace(t *testing.T) {
-	for _, tt := range []struct {
-		brands []Brand
-		text   string
-		want   []BrandResult
-	}{
-		{[]Brand{{Name: "Kov Lab", Exclude: []string{"Kov", "Kov Lab Rat"}}}, "Kov Lab Rat", nil},
-		{[]Brand{{ID: "1", Name: "Kov_Lab"}, {ID: "0", Name: "Kov-Lab", Aliases: []string{"Kov.Lab"}}}, "Kov.Lab",
-			[]BrandResult{{Brand: 1, Mentions: 1, Position: 1, Kinds: Alias, Flags: Conflict}}},
-	} {
-		got := Compile(tt.brands).Match(Answer{Text: tt.text}).Brands
-		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.text, diff)
-		}
-	}
-}
-
-// TestVariantsAreSearchedOnce: what several names of a brand derive is one variant of it.
-func TestVariantsAreSearchedOnce(t *testing.T) {
-	m := Compile([]Brand{{Name: "Kovalt Inc", Aliases: []string{"Kovalt GmbH", "KOVALT Ltd"}}})
-	if got, want := m.Names(0)[3:], []string{"Kovalt", "KOVALT"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// TestMemoryOfManyNames: memory for what is found grows with the text, not with how many names and excluded phrases begin
-// at each of its words.
-func TestMemoryOfManyNames(t *testing.T) {
-	const words, each = 300, 20
-	brands := make([]Brand, 100)
-	for i := range brands {
-		for n := range each {
-			brands[i].Aliases = append(brands[i].Aliases, "a"+"-._/'"[n%5:n%5+1]+"a")
-			brands[i].Exclude = append(brands[i].Exclude, strings.Repeat("a ", 3+n))
-		}
-	}
-	brands[0].Exclude = nil
-	m := Compile(brands)
-	s := m.acquire()
-	s.read(strings.Repeat("a ", words))
-	u := &s.units[0]
-	m.search(s, u, s.normalize(u, u.end))
-	excluded := 0
-	for _, of := range s.excluded {
-		excluded += len(of)
-	}
-	if len(s.occurrences) != words-1 || cap(s.occurrences) > 2*(words+len(m.names)) || excluded > words*len(brands) {
-		t.Errorf("%d occurrences in memory for %d, and %d excluded phrases", len(s.occurrences), cap(s.occurrences), excluded)
 	}
 }
