@@ -24,12 +24,10 @@ type Catalog struct {
 const loadTimeout = 10 * time.Second
 
 // New returns the catalog of a database.
-func New(pool *pgxpool.Pool) *Catalog { return newCatalog(pool, loadTimeout) }
-
-func newCatalog(pool *pgxpool.Pool, timeout time.Duration) *Catalog {
+func New(pool *pgxpool.Pool) *Catalog {
 	c := &Catalog{pool: pool}
 	c.loads = batch.New(batch.Config[int64, *Snapshot]{
-		Flush: c.load, Timeout: timeout, MaxWaiting: math.MaxInt, MaxWeight: math.MaxInt,
+		Flush: c.load, Timeout: loadTimeout, MaxWaiting: math.MaxInt, MaxWeight: math.MaxInt,
 	})
 	return c
 }
