@@ -48,7 +48,9 @@ SELECT array_agg(event ORDER BY event) FROM new`, c.account).Scan(&got))
 // values of recommendations and of alerts than a statement can have parameters, 65,535.
 func TestEventsLockInOrder(t *testing.T) {
 	s := newSite(t)
-	s.skipOnCitus()
+	if storetest.OnCitus() {
+		t.Skip("about locks of one server")
+	}
 	low, high := s.customer(), s.customer()
 	if low.account.Compare(high.account) > 0 {
 		low, high = high, low
@@ -69,12 +71,4 @@ func TestEventsLockInOrder(t *testing.T) {
 	must(t, <-imported)
 	written := s.state()
 	equal(t, "recommendations and alerts", []int{5100, 3901}, []int{len(written.Recommendations), len(written.Alerts)})
-}
-
-// skipOnCitus skips a test of locks.
-func (s *site) skipOnCitus() {
-	s.t.Helper()
-	if storetest.OnCitus() {
-		s.t.Skip("about locks of one server")
-	}
 }

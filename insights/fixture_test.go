@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-var kept, keptHot storetest.Kept[*pgxpool.Pool]
+var kept storetest.Kept[*pgxpool.Pool]
 
 // A site is a database with an operator who imports.
 type site struct {
@@ -26,15 +26,10 @@ type site struct {
 }
 
 // newSite returns a site without accounts for a test, which runs in parallel with others.
-func newSite(t *testing.T) *site { return newSiteOn(t, &kept, storetest.New) }
-
-// newHotSite is newSite with hot sessions.
-func newHotSite(t *testing.T) *site { return newSiteOn(t, &keptHot, storetest.Hot) }
-
-func newSiteOn(t *testing.T, kept *storetest.Kept[*pgxpool.Pool], open func(testing.TB) *pgxpool.Pool) *site {
+func newSite(t *testing.T) *site {
 	t.Helper()
 	t.Parallel()
-	pool := kept.Take(t, open, func(pool *pgxpool.Pool) error {
+	pool := kept.Take(t, storetest.New, func(pool *pgxpool.Pool) error {
 		return storetest.Clear(pool, "recommendations alerts events webhook_deliveries webhook_queues measurement_runs "+
 			"credentials audit_log accounts", "")
 	})

@@ -1,18 +1,14 @@
 package insights_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"aiv/insights"
 	"aiv/store"
-	"aiv/store/storetest"
 )
 
 // TestInvalidLines: each line is rejected for exactly this reason, and the valid lines around it are not written.
@@ -146,21 +142,6 @@ func TestImportTwice(t *testing.T) {
 	equal(t, "audit log", want, got)
 }
 
-// TestImportWaits: an import sees what a transaction that it waited for has added.
-func TestImportWaits(t *testing.T) {
-	s := newSite(t)
-	s.skipOnCitus()
-	c, other := s.customer(), s.customer()
-	s.load(other.alert())
-	next := store.NewID()
-	tx := storetest.Begin(t, s.Pool, `UPDATE alerts SET id = $1`, next)
-	imported := make(chan error, 1)
-	go func() { imported <- s.try(c.alert(idOf("alert", next))) }()
-	storetest.UntilWaiting(t, s.Pool, "relation")
-	must(t, tx.Commit(t.Context()))
-	equal(t, "error", "line 1: id belongs to another account", fmt.Sprint(<-imported))
-}
-
 // tables has the rows of each table that an import writes.
 type tables struct {
 	Recommendations, Alerts, Audit []json.RawMessage
@@ -175,34 +156,3 @@ func (s *site) state() (all tables) {
 	}
 	return all
 }
-
-// TestImportLocksAfterCopying: while an import sends its lines, which takes as long as its client takes, evaluations
-// and other writers of alerts do not wait for it.
-func TestImportLocksAfterCopying(t *testing.T) {
-	s := newSite(t)
-	c, pool, copied := s.customer(), s.Pool, 0
-	s.Pool = storetest.WithTracer(t, pool, &copyTracer{start: func() {
-		copied++
-		n := 0
-		must(t, pool.QueryRow(t.Context(), `
-SELECT count(*) FROM pg_locks WHERE mode = 'ShareRowExclusiveLock'
-  AND relation = ANY ('{recommendations,alerts}'::regclass[])
-  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&n))
-		equal(t, "locks of the import while it copies lines", 0, n)
-	}})
-	s.load(c.recommendation(), c.alert())
-	equal(t, "copies", 2, copied)
-}
-
-// A copyTracer calls start before a COPY.
-type copyTracer struct {
-	storetest.Statements
-	start func()
-}
-
-func (c *copyTracer) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
-	c.start()
-	return ctx
-}
-
-func (c *copyTracer) TraceCopyFromEnd(context.Context, *pgx.Conn, pgx.TraceCopyFromEndData) {}

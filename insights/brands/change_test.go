@@ -91,31 +91,6 @@ func TestRevisionGrowsWithActiveBrands(t *testing.T) {
 	}
 }
 
-// TestPendingSince: the time of the first change after a finished recount stays until the next recount has ended.
-func TestPendingSince(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	b := f.create(t, named("Kovalt"))
-	for _, tt := range []struct {
-		recounted string // what happens before the change
-		isNew     bool
-	}{
-		{``, false},
-		{`INSERT INTO visibility_recounts SELECT account_id, revision - 1 FROM brand_revisions`, false},
-		{`UPDATE visibility_recounts SET revision = 3`, true},
-	} {
-		f.exec(t, tt.recounted)
-		f.exec(t, `UPDATE brand_revisions SET changed_at = 'epoch', pending_since = 'epoch'`)
-		f.update(t, b.ID, brands.Change{Name: new("Kovalt " + strconv.Itoa(int(f.revision(t))))})
-		var isNew, changed bool
-		must(t, f.pool.QueryRow(t.Context(), `
-SELECT pending_since > 'epoch', changed_at > 'epoch' FROM brand_revisions`).Scan(&isNew, &changed))
-		if isNew != tt.isNew || !changed {
-			t.Errorf("revision %d: pending_since is new: %t; changed_at is new: %t", f.revision(t), isNew, changed)
-		}
-	}
-}
-
 // TestMatchCase: a name with one word character needs match_case, whichever of the two changes.
 func TestMatchCase(t *testing.T) {
 	t.Parallel()

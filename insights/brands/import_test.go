@@ -10,7 +10,6 @@ import (
 
 	"aiv/insights/brands"
 	"aiv/store"
-	"aiv/store/storetest"
 )
 
 // line returns a line of a file. id may be "".
@@ -77,21 +76,6 @@ func TestImportTwiceChangesNothing(t *testing.T) {
 	f.check(t, 5, 4, "OSTREL", "Kovalt", "halden (archived)", "Fenwick", "HALDEN", "ostrel (archived)")
 }
 
-// TestImportTwiceArchives: a line finds the brand that it archived, although an older archived one has an equal name.
-func TestImportTwiceArchives(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.update(t, f.create(t, named("Kovalt")).ID, archive)
-	f.create(t, named("KOVALT"))
-	for range 2 {
-		must(t, f.importLines(t, line(f.account, "", "kovalt", "archived", "kovalt.com")))
-		f.check(t, 4, 1, "Kovalt (archived)", "kovalt (archived)")
-	}
-	// No archived brand is as the line says.
-	must(t, f.importLines(t, line(f.account, "", "kovalt", "archived")))
-	f.check(t, 4, 2, "kovalt (archived)", "kovalt (archived)")
-}
-
 // TestImportInAnyOrder: a line without an id leaves the brand of a line with an id alone, wherever the two are, and two
 // lines without an id do not name one brand.
 func TestImportInAnyOrder(t *testing.T) {
@@ -146,53 +130,4 @@ func TestImportRefusals(t *testing.T) {
 	}
 	f.check(t, 1, 0, "Kovalt")
 	other.check(t, 1, 0, "Ostrel")
-}
-
-// TestImportBeforeErasure: an account is not erased between the check of its lines and the end of the import.
-func TestImportBeforeErasure(t *testing.T) {
-	if storetest.OnCitus() {
-		t.Skip("about locks of rows of PostgreSQL: on a cluster other locks serialize changes of a reference table")
-	}
-	t.Parallel()
-	f := newFixture(t)
-	f.create(t, named("Kovalt"))
-	tx, err := f.pool.Begin(t.Context())
-	must(t, err)
-	_, err = tx.Exec(t.Context(), `SELECT FROM brand_revisions WHERE account_id = $1 FOR UPDATE`, f.account)
-	must(t, err)
-	imported := make(chan error, 1)
-	go func() { imported <- f.importLines(t, line(f.account, "", "Ostrel", "active")) }()
-	storetest.UntilWaiting(t, f.pool, "transactionid")
-	_, err = f.pool.Exec(t.Context(), `SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE NOWAIT`, f.account)
-	equal(t, true, store.IsLockTimeout(err), "an erasure waits for the import")
-	must(t, tx.Rollback(t.Context()))
-	must(t, <-imported)
-}
-
-// TestListForOperators: the list has all accounts, with the revision of each.
-func TestListForOperators(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.create(t, named("Kovalt"))
-	b := f.create(t, named("Ostrel"))
-	f.update(t, b.ID, archive)
-	f.another(t).create(t, named("Kovalt"))
-	admin := &brands.Admin{Pool: f.pool, Actor: "test"}
-	for _, tt := range []struct {
-		account *store.ID
-		status  string
-		want    []string
-	}{
-		{nil, "", []string{"Kovalt 3", "Ostrel 3", "Kovalt 1"}},
-		{&f.account, "active", []string{"Kovalt 3"}},
-		{&f.account, "archived", []string{"Ostrel 3"}},
-	} {
-		all, err := admin.List(t.Context(), tt.account, tt.status)
-		must(t, err)
-		var got []string
-		for _, l := range all {
-			got = append(got, fmt.Sprint(l.Name, " ", l.Revision))
-		}
-		equal(t, tt.want, got, "brands "+tt.status)
-	}
 }
