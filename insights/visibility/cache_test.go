@@ -1,24 +1,8 @@
 package visibility
 
 import (
-	"strings"
 	"testing"
-
-	"aiv/insights/brands"
-	"aiv/store"
 )
-
-// TestQuestionsInMemoryAreBounded: a question that would make the texts of all questions too long drops the others.
-func TestQuestionsInMemoryAreBounded(t *testing.T) {
-	c, b := NewCounter(Config{}), newAccountBrands(nil, brands.Version{})
-	c.brandCache.put(store.NewID(), b, 1)
-	for i := range 7 {
-		c.question(b, strings.Repeat(string(rune('a'+i)), maxAsked/3-20))
-	}
-	if len(b.questions) != 1 {
-		t.Errorf("%d questions are in memory, want 1, because each fourth drops three", len(b.questions))
-	}
-}
 
 // TestCacheIsBoundedByBytes: a cache drops as many values as a new one needs, and no more.
 func TestCacheIsBoundedByBytes(t *testing.T) {

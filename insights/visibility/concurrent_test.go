@@ -10,15 +10,15 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/insights/brands"
 	"aiv/insights/visibility"
 	"aiv/runs"
 	"aiv/runs/answers"
 	"aiv/runs/jobs"
-	"aiv/store"
 	"aiv/store/schema"
 	"aiv/store/storetest"
 )
@@ -27,7 +27,7 @@ import (
 // each read is right. In the end each answer is counted once.
 func TestConcurrentWork(t *testing.T) {
 	t.Parallel()
-	w := newSettledWorld(t, false)
+	w := newSettledWorld(t)
 	changes, more := 8, 2
 	if storetest.Long() {
 		changes, more = 300, 20
@@ -95,8 +95,66 @@ func TestConcurrentWork(t *testing.T) {
 
 	must(t, recount(t, w.counter))
 	must(t, merge(t, w.counter))
-	w.checkAllCounted(t)
+	must(t, w.snapshot(t))
+	if a := w.readMetrics(t, &visibility.Query{}).Answers; !a.Complete() {
+		t.Errorf("not all answers are counted: %+v", a)
+	}
 	w.verify(t)
+}
+
+// newSettledWorld returns a world with active brands, and random runs with 40 jobs or more, which are all settled and
+// counted.
+func newSettledWorld(t *testing.T) *world {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Log("seed ", seed)
+	w := newWorld(t, rand.New(rand.NewPCG(seed, 0)))
+	for n := 0; n < 4 || len(w.active) == 0; n++ { // a change may archive the only active brand
+		w.changeBrands(t)
+	}
+	for n := 0; n < 40; {
+		w.addRun(t)
+		run := w.runs[len(w.runs)-1]
+		run.older = false
+		n += len(run.jobs)
+	}
+	for slices.ContainsFunc(w.runs, func(r *wroteRun) bool { return !r.isFinal() }) {
+		w.work(t)
+	}
+	return w
+}
+
+// snapshot returns an error unless each job has a status, and each answer that is counted has the facts that matching
+// it with the present brands gives.
+func (w *world) snapshot(t *testing.T) error {
+	m, err := visibility.ReadMetrics(t.Context(), w.pool, w.account, &visibility.Query{})
+	if err != nil {
+		return err
+	}
+	total := int64(0)
+	w.eachJob(func(*wroteJob) { total++ })
+	a := m.Answers
+	if sum := a.OK + a.Empty + a.Truncated + a.Failed + a.Canceled + a.Pending + a.Recounting; sum != total {
+		return fmt.Errorf("%d jobs have a status, not %d: %+v", sum, total, a)
+	}
+	for _, run := range w.runs {
+		facts, active, err := visibility.ReadFacts(t.Context(), w.pool, w.account, run.id, 1, int32(len(run.jobs)))
+		if err != nil {
+			return err
+		}
+		m := brands.Compile(active)
+		for ordinal, f := range facts {
+			j := run.jobs[ordinal-1]
+			if j.gone {
+				continue
+			}
+			want := factOf(m, active, w.catalog[j.question].Text, ordinal, j.stored)
+			if diff := cmp.Diff(want, f, cmpopts.EquateEmpty()); diff != "" {
+				return fmt.Errorf("job %d of %s (-want +got):\n%s", ordinal, run.id.Text("run"), diff)
+			}
+		}
+	}
+	return nil
 }
 
 // firstWith matches the first statement that contains a text.
@@ -150,78 +208,6 @@ func TestSettlementsDuringRecount(t *testing.T) {
 	s.exec(t, `SELECT FROM cancel_run($1, $2)`, s.account, run)
 	s.check(t, "canceled", visibility.Answers{OK: 2, Failed: 1, Canceled: 3}, 2)
 	s.verify(t)
-}
-
-// TestLateSettlement: a settlement that has read the brands before a change, and commits after the recount of the
-// change has ended, is recounted.
-func TestLateSettlement(t *testing.T) {
-	t.Parallel()
-	s, _ := newRunningSite(t, 6)
-	s.createBrand(t, brands.Own, "Kovalt")
-	counted, release, done := make(chan struct{}), make(chan struct{}), make(chan error)
-	slow := s.newDispatcher(t, func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []jobs.Ended) error {
-		err := countBy(s.counter)(ctx, tx, b, ended)
-		close(counted)
-		<-release
-		return err
-	}, nil)
-	job := s.claim(t, 1)[0]
-	go func() {
-		_, err := slow.Settle(t.Context(), jobs.Reporter{}, []jobs.Settlement{completed(job, &answers.Answer{Text: "Ostrel"})})
-		done <- err
-	}()
-	<-counted
-	s.createBrand(t, brands.Competitor, "Ostrel")
-	must(t, recount(t, s.counter))
-	close(release)
-	must(t, <-done)
-	s.check(t, "before the recount", visibility.Answers{Recounting: 1, Pending: 5}, 0, 0)
-	must(t, recount(t, s.counter))
-	s.check(t, "after the recount", visibility.Answers{OK: 1, Pending: 5}, 0, 1)
-	s.verify(t)
-}
-
-// TestDeletedWhileRecounted: answers that are deleted because of their age while a recount has read them, or later, keep
-// its facts. From the next change of a brand on they are frozen.
-func TestDeletedWhileRecounted(t *testing.T) {
-	t.Parallel()
-	s, run, kovalt := newSiteOfOldAnswers(t)
-	_, release := s.holdRecount(t, firstWith("INSERT INTO visibility_facts"))
-	purged := s.startPurge(t, s.plain)
-	release()
-	must(t, <-purged)
-	s.check(t, "after the recount", visibility.Answers{OK: 6}, 6)
-	s.verify(t)
-	s.age(t, run, 5)
-	must(t, s.purge(t))
-	s.verify(t)
-	s.changeBrand(t, kovalt, brands.Change{Name: new("Ostrel")})
-	s.check(t, "another change", visibility.Answers{OK: 5, Frozen: 5, Recounting: 1}, 5)
-	must(t, recount(t, s.counter))
-	s.check(t, "after another change", visibility.Answers{OK: 6, Frozen: 5}, 5)
-	s.age(t, run, 6)
-	must(t, s.purge(t))
-	s.changeBrand(t, kovalt, brands.Change{Name: new("Kovalt")})
-	s.check(t, "all answers are deleted, so none is recounted", visibility.Answers{OK: 6, Frozen: 6}, 5)
-	s.verify(t)
-}
-
-// newSiteOfOldAnswers returns a site whose run has six answers about its brand. A purge deletes the first four.
-func newSiteOfOldAnswers(t *testing.T) (s *site, run, kovalt store.ID) {
-	t.Helper()
-	s, run = newRunningSite(t, 6)
-	s.answer(t, s.dispatcher, texts(6, "Kovalt")...)
-	s.age(t, run, 1, 2, 3, 4)
-	return s, run, s.createBrand(t, brands.Own, "Kovalt")
-}
-
-// startPurge starts a purge, and returns when it waits for the end of another transaction.
-func (s *site) startPurge(t *testing.T, pool *pgxpool.Pool) (purged chan error) {
-	t.Helper()
-	purged = make(chan error, 1)
-	go func() { purged <- s.purgeBy(t, pool) }()
-	storetest.UntilWaiting(t, s.plain, "transactionid")
-	return purged
 }
 
 // untilEndedOrWaiting returns when a statement waits for a lock, or done has the result of what may wait.

@@ -11,7 +11,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -156,35 +155,4 @@ func (c *countingConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.read.Add(int64(n))
 	return n, err
-}
-
-// TestOneRequestPerAttempt: a receiver that reads a request and drops the connection gets the request once, however
-// many other connections to it are idle.
-func TestOneRequestPerAttempt(t *testing.T) {
-	t.Parallel()
-	const connections = 8
-	var open sync.WaitGroup // until that many requests are in flight, each on a connection of its own
-	open.Add(connections)
-	var drop atomic.Bool
-	var dropped atomic.Int32
-	url := serve(t, func(http.ResponseWriter, *http.Request) {
-		if drop.Load() {
-			dropped.Add(1)
-			panic(http.ErrAbortHandler)
-		}
-		open.Done()
-		open.Wait()
-	})
-	s := localSender()
-	send := func() string { return s.send(t.Context(), url, http.Header{}, []byte("{}")).err }
-	var sent sync.WaitGroup
-	for range connections {
-		sent.Go(func() { equal(t, "", send(), "an attempt that opens a connection") })
-	}
-	sent.Wait()
-	drop.Store(true)
-	for attempt := range int32(connections) {
-		equal(t, webhooks.ErrorConnection, send(), "attempt ", attempt+1)
-		equal(t, attempt+1, dropped.Load(), "requests")
-	}
 }

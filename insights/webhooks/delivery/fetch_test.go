@@ -3,23 +3,7 @@ package delivery
 import (
 	"testing"
 	"time"
-
-	"aiv/store"
 )
-
-// TestRestartFetch: reads go on after a cursor for restartFetch, and then begin at the first pending delivery,
-// because one that was committed late may lie before the cursor.
-func TestRestartFetch(t *testing.T) {
-	t.Parallel()
-	var f fetch
-	begin, at := time.Now(), cursor{time.Now(), store.NewID()}
-	for i, want := range []cursor{{}, at, {}} {
-		if f.begin(begin.Add(time.Duration(i) * restartFetch * 2 / 3)); f.cursor != want {
-			t.Errorf("read %d begins at %v, want %v", i, f.cursor, want)
-		}
-		f.end(&dueRead{rows: 1, due: 1, limit: 1, last: at})
-	}
-}
 
 // TestCommittedLateBeforeRelease: an account is not released if a delivery was committed before the cursor of the last
 // read.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -126,4 +127,19 @@ func TestClaimTwice(t *testing.T) {
 	must(t, f.d.claim(t.Context()))
 	f.owned(0)
 	equal(t, 1, len(first.owned()), "accounts that the first process owns")
+}
+
+// TestLockedQueues: a dispatcher claims accounts without those whose queues another transaction has locked.
+func TestLockedQueues(t *testing.T) {
+	webhookstest.SkipOnCitus(t) // where the dispatcher waits
+	f := newFixture(t)
+	locked := f.customer(attemptedURL)
+	locked.wake()
+	f.customer(attemptedURL).wake()
+	tx := storetest.Begin(t, f.Pool, `SELECT FROM webhook_queues WHERE account_id = $1 FOR NO KEY UPDATE`, locked.account)
+	must(t, f.d.claim(t.Context()))
+	f.owned(1)
+	must(t, tx.Rollback(t.Context()))
+	must(t, f.d.claim(t.Context()))
+	f.owned(2)
 }
