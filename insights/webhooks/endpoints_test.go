@@ -197,19 +197,9 @@ func TestRequestLimitOfHost(t *testing.T) {
 	f.rows(1, `webhook_hosts WHERE second <= now() AND requested = 1`)
 }
 
-// TestMaySend: a new URL requires that the types of the present subscription may be sent there.
+// TestMaySend: a new URL requires that the types of the present subscription may be sent there, and beyond a number of
+// pending deliveries all types.
 func TestMaySend(t *testing.T) {
-	f := newFixture(t)
-	for url, want := range map[string]error{aURL: nil, bURL: errRefused} {
-		f.exec(`UPDATE webhook_endpoints SET events = '{alert.opened}'`)
-		c := Change{URL: &url, Events: []string{events.RunFailed}}
-		wantError(t, url, want, f.update(c, events.AlertOpened))
-	}
-}
-
-// TestTypesOfManyPendingDeliveries: beyond a number of pending deliveries, a new URL requires that all types may be
-// sent there.
-func TestTypesOfManyPendingDeliveries(t *testing.T) {
 	f := newFixture(t)
 	f.exec(`UPDATE webhook_endpoints SET events = '{alert.opened}'`)
 	add := func(n int) {
@@ -220,6 +210,7 @@ WITH event AS (
 INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT $1, id, $2 FROM event`, f.account, f.e.ID, n)
 	}
 	change := func(url string) error { return f.update(Change{URL: &url}, events.RecommendationSuggested) }
+	wantError(t, "the present subscription", errRefused, f.update(Change{URL: new(bURL), Events: []string{events.RunFailed}}, events.AlertOpened))
 	add(maxTyped - 1)
 	must(t, change(bURL))
 	add(1)

@@ -33,13 +33,8 @@ func TestOutcomesAreReported(t *testing.T) {
 	}{
 		{result{status: 204}, "delivered now; 1 attempts, 204, "},
 		{result{410, webhooks.ErrorStatus, 0}, "failed; 1 attempts, 410, status"},
-		{result{101, webhooks.ErrorStatus, 0}, "pending, again in 0s; 1 attempts, 101, status"},
 		{result{999, webhooks.ErrorStatus, time.Hour}, "pending, again in 1h0m0s; 1 attempts, 999, status"},
-		{result{307, webhooks.ErrorRedirect, 0}, "pending, again in 0s; 1 attempts, 307, redirect"},
 		{result{0, webhooks.ErrorTimeout, 0}, "pending, again in 0s; 1 attempts, 0, timeout"},
-		{result{0, webhooks.ErrorConnection, 0}, "pending, again in 0s; 1 attempts, 0, connection"},
-		{result{0, webhooks.ErrorTLS, 0}, "pending, again in 0s; 1 attempts, 0, tls"},
-		{result{0, webhooks.ErrorBlocked, 0}, "pending, again in 0s; 1 attempts, 0, blocked"},
 	}
 	var group []outcome
 	wants := make(map[store.ID]string)
