@@ -113,7 +113,8 @@ func some[T any](r *rand.Rand, from []T, min int) []T {
 func newWorld(t *testing.T, r *rand.Rand) *world {
 	t.Helper()
 	w := &world{site: newSite(t), r: r, made: make([]*brands.Brand, len(brandPool))}
-	for i, text := range []string{"Which is the best CRM for small teams, like Kovalt?", "How good is Kovalt Cloud?", "What does a CRM cost?", "Name three tools."} {
+	for i, text := range []string{"Which is the best CRM for small teams, like Kovalt?", "How good is Kovalt Cloud?",
+		"What does a CRM cost?", "Name three tools."} {
 		w.exec(t, `
 INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ($1, $2, 'it', 'IT', $3, $4, 'active')
 ON CONFLICT (id) DO UPDATE SET (text, topic, tags) = (excluded.text, excluded.topic, excluded.tags)`,

@@ -210,7 +210,8 @@ WITH event AS (
 INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT $1, id, $2 FROM event`, f.account, f.e.ID, n)
 	}
 	change := func(url string) error { return f.update(Change{URL: &url}, events.RecommendationSuggested) }
-	wantError(t, "the present subscription", errRefused, f.update(Change{URL: new(bURL), Events: []string{events.RunFailed}}, events.AlertOpened))
+	c := Change{URL: new(bURL), Events: []string{events.RunFailed}}
+	wantError(t, "the present subscription", errRefused, f.update(c, events.AlertOpened))
 	add(maxTyped - 1)
 	must(t, change(bURL))
 	add(1)

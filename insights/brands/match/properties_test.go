@@ -163,3 +163,22 @@ func TestSavedDomains(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesThatBeginAtOnePlace: of the excluded phrases that begin at one place the longest decides, and a name that wins
+// last has the conflict that its brand's other name had.
+func TestNamesThatBeginAtOnePlace(t *testing.T) {
+	for _, tt := range []struct {
+		brands []Brand
+		text   string
+		want   []BrandResult
+	}{
+		{[]Brand{{Name: "Kov Lab", Exclude: []string{"Kov", "Kov Lab Rat"}}}, "Kov Lab Rat", nil},
+		{[]Brand{{ID: "1", Name: "Kov_Lab"}, {ID: "0", Name: "Kov-Lab", Aliases: []string{"Kov.Lab"}}}, "Kov.Lab",
+			[]BrandResult{{Brand: 1, Mentions: 1, Position: 1, Kinds: Alias, Flags: Conflict}}},
+	} {
+		got := Compile(tt.brands).Match(Answer{Text: tt.text}).Brands
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.text, diff)
+		}
+	}
+}

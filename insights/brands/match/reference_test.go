@@ -65,7 +65,8 @@ func reference(m *Matcher, s *scratch, sequences map[string]bool) (all []found) 
 		r.findAll()
 		taken := r.take()
 		for _, o := range taken {
-			all = append(all, found{units, int(o.start), int(o.end), m.brands[o.brand].ID, o.kind, o.conflict, r.absent(o), r.echoes(o, sequences)})
+			all = append(all, found{units, int(o.start), int(o.end), m.brands[o.brand].ID, o.kind,
+				o.conflict, r.absent(o), r.echoes(o, sequences)})
 		}
 		if len(taken) > 0 {
 			units++
