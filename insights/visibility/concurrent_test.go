@@ -210,6 +210,18 @@ func TestSettlementsDuringRecount(t *testing.T) {
 	s.verify(t)
 }
 
+// TestPreparedAnswers: answers are matched before their transaction where the brands and the run are known.
+func TestPreparedAnswers(t *testing.T) {
+	t.Parallel()
+	s, run := newRunningSite(t, 2)
+	next := []visibility.Job{{Account: s.account, Run: run, Ordinal: 2, Answer: &visibility.Answer{Text: "Kovalt"}}}
+	before := s.counter.Prepare(next)
+	s.answer(t, s.dispatcher, texts(1, "Kovalt")...)
+	if after := s.counter.Prepare(next); before[0] != nil || after[0] == nil {
+		t.Errorf("prepared: %v before the first answer, %v after it", before[0], after[0])
+	}
+}
+
 // untilEndedOrWaiting returns when a statement waits for a lock, or done has the result of what may wait.
 func (s *site) untilEndedOrWaiting(t *testing.T, done chan error) {
 	t.Helper()

@@ -69,3 +69,20 @@ func TestStaleChunkAfterTheRecount(t *testing.T) {
 	must(t, recount(t, newCounter(s.plain)))
 	s.check(t, "recounted", visibility.Answers{OK: 3}, 3)
 }
+
+// TestLostChange: a process that has counted with a change which a failover lost counts with the next change, although it
+// has the revision of the lost one.
+func TestLostChange(t *testing.T) {
+	t.Parallel()
+	s, _ := newRunningSite(t, 3)
+	own := s.createBrand(t, brands.Own, "Kovalt")
+	s.changeBrand(t, own, alias("Lost"))
+	s.answer(t, s.dispatcher, texts(1, "Lost")...)
+	s.exec(t, `UPDATE brands SET aliases = '{}'`)
+	s.exec(t, `UPDATE brand_revisions SET revision = revision - 1`)
+	s.exec(t, `UPDATE visibility_facts SET revision = revision - 1`)
+	s.changeBrand(t, own, alias("Ostrel"))
+	s.answer(t, s.dispatcher, texts(2, "Ostrel")...)
+	must(t, recount(t, s.counter))
+	s.check(t, "with the next change", visibility.Answers{OK: 3}, 2)
+}
