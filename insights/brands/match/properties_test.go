@@ -2,12 +2,49 @@ package match
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// byID returns what a result has of each brand, whatever the order of the brands is.
+func byID(brands []Brand, r Result) map[string]BrandResult {
+	all := make(map[string]BrandResult)
+	for _, b := range r.Brands {
+		id := brands[b.Brand].ID
+		b.Brand = 0
+		all[id] = b
+	}
+	return all
+}
+
+// TestOtherBrandsChangeNoResult checks that a result depends neither on the order of the brands, nor on brands whose names do
+// not occur, nor on what was matched before.
+func TestOtherBrandsChangeNoResult(t *testing.T) {
+	t.Parallel()
+	for _, c := range readCases(t) {
+		if c.Kind != "answer" {
+			continue
+		}
+		m := c.matcher()
+		text := c.build(1)
+		want := m.Match(c.answer(m, text))
+		if again := m.Match(c.answer(m, text)); !cmp.Equal(again, want) {
+			t.Errorf("%s: matched twice: %s", c.ID, cmp.Diff(want, again))
+		}
+		brands := slices.Clone(m.brands)
+		slices.Reverse(brands)
+		brands = append(brands, Brand{ID: "zz", Name: "Qzwxvkjhq", Aliases: []string{"Wqxzjk & Zqxw"}, Domains: []string{"qzwxvkjhq.example"}, Exclude: []string{"Qzwxvk Xqj"}})
+		other := Compile(brands)
+		got := other.Match(c.answer(other, text))
+		if diff := cmp.Diff(byID(m.brands, want), byID(brands, got)); diff != "" {
+			t.Errorf("%s: with other brands: %s", c.ID, diff)
+		}
+	}
+}
 
 func TestSampleShowsTheOccurrence(t *testing.T) {
 	t.Parallel()
