@@ -67,14 +67,14 @@ func (f *wroteFact) of(b *brands.Brand) (of visibility.BrandFact) {
 }
 
 // The texts of which brands, questions and answers are made. Brand n has the texts of row n only, so that brands never
-// conflict. A name of a competitor begins with the name of an own brand, which the second question does not mention.
+// conflict.
 var (
 	brandPool = []struct {
 		kind                      string
 		names, domains, exclusion []string
 	}{
 		{brands.Own, []string{"Kovalt", "Kovalt CRM", "Kovalto"}, []string{"kovalt.com", "github.com/kovalt"}, []string{"Kovalt Street"}},
-		{brands.Competitor, []string{"Ostrel", "Kovalt Cloud"}, []string{"ostrel.io", "g3r.com/ostrel"}, nil},
+		{brands.Competitor, []string{"Ostrel", "Ostrel Cloud"}, []string{"ostrel.io", "g3r.com/ostrel"}, nil},
 		{brands.Competitor, []string{"Halden", "Halden GmbH"}, []string{"halden.de"}, []string{"Halden Bay"}},
 		{brands.Own, []string{"Zürnsuite"}, []string{"zurnsuite.com", "g3r.com/zurn"}, nil},
 		{brands.Competitor, []string{"Pelmo", "Pelmo One", "Monte Pelmo"}, []string{"pelmo.it"}, nil},
@@ -113,8 +113,7 @@ func some[T any](r *rand.Rand, from []T, min int) []T {
 func newWorld(t *testing.T, r *rand.Rand) *world {
 	t.Helper()
 	w := &world{site: newSite(t), r: r, made: make([]*brands.Brand, len(brandPool))}
-	for i, text := range []string{"Which is the best CRM for small teams, like Kovalt?", "How good is Kovalt Cloud?",
-		"What does a CRM cost?", "Name three tools."} {
+	for i, text := range []string{"Which is the best CRM for small teams, like Kovalt?", "How good is Ostrel?", "What does a CRM cost?", "Name three tools."} {
 		w.exec(t, `
 INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ($1, $2, 'it', 'IT', $3, $4, 'active')
 ON CONFLICT (id) DO UPDATE SET (text, topic, tags) = (excluded.text, excluded.topic, excluded.tags)`,
