@@ -1,6 +1,6 @@
 -- The schema as the migrations leave it, in one file, for readers: the tables of each package, the lowest package
--- first, then functions and triggers. "go test ./cmd/aiv -run TestSchemaFile -update" writes it, and keeps the comments
--- on statements and columns, which are written here. Rows that migrations insert are not shown.
+-- first, then functions and triggers. It is written by hand; a test of package schema compares what it makes with what the
+-- migrations make. Rows that migrations insert are not shown.
 
 -- Secrets shared by all processes. The cursor secret authenticates cursors; knowing it gives access to no data.
 CREATE TABLE shared_secrets (

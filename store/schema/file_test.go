@@ -59,7 +59,7 @@ func TestStatements(t *testing.T) {
 	equal(t, schema.DistributedForms, found, "statements that have another form")
 }
 
-// describeSchema selects one line for each column, constraint, index, trigger and function of the schema.
+// describeSchema selects one line for each column, constraint, index, sequence, trigger and function of the schema.
 const describeSchema = `
 SELECT line FROM (
   SELECT format('table %s %s column %s %s %s %s %s %s %s', c.relname, c.reloptions, row_number() OVER (PARTITION BY c.oid ORDER BY a.attnum), a.attname, format_type(a.atttypid, a.atttypmod),
@@ -74,6 +74,8 @@ SELECT line FROM (
   UNION ALL
   SELECT format('index %s %s', pg_get_indexdef(i.indexrelid), c.reloptions) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
   WHERE c.relnamespace = 'public'::regnamespace AND i.indrelid <> COALESCE(to_regclass('schema_migrations'), 0)
+  UNION ALL
+  SELECT format('sequence %s', relname) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'S'
   UNION ALL
   SELECT format('trigger %s %s', pg_get_triggerdef(oid), tgenabled) FROM pg_trigger WHERE NOT tgisinternal
   UNION ALL

@@ -4,10 +4,10 @@
 // It owns the table schema_migrations; every other table belongs to the package that writes it. Package cmd/aiv calls
 // it.
 //
-// A change of the schema is a new file in migrations; a test of cmd/aiv writes store/schema.sql from it. The
-// oldest-compatible of the file is the previous file's, unless binaries without the change would fail or do harm. A new
-// table is also a line in the [Capability] of the package that owns it. What Citus refuses about distributed tables has
-// another form in distributedForms.
+// A change of the schema is a new file in migrations, and the same change of store/schema.sql, which a test compares
+// with the migrations. The oldest-compatible of the file is the previous file's, unless binaries without the change
+// would fail or do harm. A new table is also a line in the [Capability] of the package that owns it. What Citus refuses
+// about distributed tables has another form in distributedForms.
 package schema
 
 import (
