@@ -82,9 +82,13 @@ func cut(text string, n int) string {
 	return text[:n]
 }
 
-// redactor returns a function that replaces a key.
+// minSecret is the length of the shortest key that is secret. Shorter ones are placeholders for servers that need no
+// key, such as "ollama", and may be words of an answer.
+const minSecret = 12
+
+// redactor returns a function that replaces a secret key.
 func redactor(key string) func(string) string {
-	if key == "" {
+	if len(key) < minSecret {
 		return func(text string) string { return text }
 	}
 	return func(text string) string { return strings.ReplaceAll(text, key, "[key]") }

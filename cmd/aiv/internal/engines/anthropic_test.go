@@ -20,43 +20,34 @@ func TestAnthropicAdapts(t *testing.T) {
 		offered = `"tool_choice":{"type":"auto"}`
 		located = `"user_location":{"type":"approximate","country":"IT"}`
 		search  = `"system":"Search the web before answering. `
-		country = `The user is in the country with the ISO 3166-1 code IE. `
-		answer  = `Answer in the language`
+		country = `The user is in the country with the ISO 3166-1 code `
 	)
-	for _, test := range []struct {
+	s := enginestest.New(t, "anthropic")
+	x := newTest(t, "anthropic", s.URL)
+	for i, test := range []struct {
 		model, country string
+		requests       int
 		want           []string // of the request that was accepted
 		not            string
-		rejected       int // requests of the first job
 	}{
-		{"claude-haiku-4-5", "IT", []string{forced, located, `"system":"` + answer}, offered, 0},
-		{"free-1", "IT", []string{offered, located, search + answer}, forced, 1},
-		{"claude-haiku-4-5", "IE", []string{forced, `"system":"` + country + answer}, "user_location", 1},
-		{"free-1", "IE", []string{offered, search + country + answer}, "user_location", 2},
+		{"forced-1", "IT", 1, []string{forced, located, `"system":"Answer in the language`}, offered},
+		{"free-1", "IT", 2, []string{offered, located, search + "Answer"}, forced},
+		{"free-1", "IT", 1, []string{offered, located}, forced},
+		{"forced-1", "IE", 2, []string{forced, `"system":"` + country + "IE. Answer"}, "user_location"},
+		{"free-1", "IE", 1, []string{offered, search + country}, "user_location"},
+		{"free-2", "PL", 3, []string{offered, search + country}, "user_location"},
+		{"forced-2", "IT", 1, []string{forced, located}, offered},
 	} {
-		s := enginestest.New(t, "anthropic")
-		x := newTest(t, "anthropic", s.URL)
-		for i, next := range []struct {
-			model, country string
-			requests       int
-			want           []string
-			not            string
-		}{
-			{test.model, test.country, 1 + test.rejected, test.want, test.not},
-			{test.model, test.country, 1, test.want, test.not},
-			{"claude-opus", "IT", 1, []string{forced, located}, offered},
-		} {
-			job := testJob(next.model, true)
-			job.Country = next.country
-			got, attrs := outcome(t, x, job)
-			if !strings.HasPrefix(got, completed) || attrs["requests"] != next.requests {
-				t.Fatalf("%s in %s, job %d: %s after %v requests", test.model, test.country, i, got, attrs["requests"])
-			}
-			body := s.Requests()[i].Body
-			lacking := func(part string) bool { return !strings.Contains(body, part) }
-			if slices.ContainsFunc(next.want, lacking) || !lacking(next.not) {
-				t.Errorf("%s in %s, job %d: %s, want %q and not %q", test.model, test.country, i, body, next.want, next.not)
-			}
+		job := testJob(test.model, true)
+		job.Country = test.country
+		got, attrs := outcome(t, x, job)
+		if !strings.HasPrefix(got, completed) || attrs["requests"] != test.requests {
+			t.Fatalf("%s in %s, job %d: %s after %v requests", test.model, test.country, i, got, attrs["requests"])
+		}
+		body := s.Requests()[i].Body
+		lacking := func(part string) bool { return !strings.Contains(body, part) }
+		if slices.ContainsFunc(test.want, lacking) || !lacking(test.not) {
+			t.Errorf("%s in %s, job %d: %s, want %q and not %q", test.model, test.country, i, body, test.want, test.not)
 		}
 	}
 }

@@ -49,29 +49,22 @@ func TestEachErrorHasItsRule(t *testing.T) {
 		{"openai 403", object("", "model_not_found", "x"), noModel},
 		{"openai 403", object("", "unsupported_country_region_territory", "x"), configuration},
 		{"openai 401", "<html>", secret},
-		{"anthropic 401", object("authentication_error", "", "x"), secret},
 		{"openai 403", object("", "", "x"), secret},
 		{"openai 403", "<html>blocked</html>", broken},
-		{"openai 403", `{"error":"x"}`, broken},
 		{"perplexity 401", `{"detail":[{"msg":"no credit"}]}`, contract},
 		{"chat 400", `{"detail":"refused by moderation"}`, refusedContent},
 		{"chat 402", "", contract},
 		{"openai 404", object("", "", "The Model x does not exist"), noModel},
-		{"gemini 404", google("NOT_FOUND", "models/x is not found", ""), noModel},
 		{"perplexity 404", `{"detail":"Model x is not found"}`, noModel},
 		{"perplexity 404", `{"detail":"Not Found"}`, configuration},
 		{"openai 404", object("", "", "not found"), configuration},
-		{"openai 404", "<html>model</html>", configuration},
 		{"openai 405 410 415", "", configuration},
 		{"openai 400 413 422", object("", "", "x"), rejected},
-		{"perplexity 422", `{"detail":[{"msg":"x"}]}`, rejected},
 		{"openai 422", `{"detail":[{"msg":"x"}]}`, broken},
 		{"chat 400", `{}`, rejected},
-		{"chat 400", `"x"`, broken},
 		{"openai 400", "<html>", broken},
 		{"openai 408 504", "", late},
 		{"openai 429", object("insufficient_quota", "", "x"), contract},
-		{"perplexity 429", object("", "billing_required", "x"), contract},
 		{"chat 429", object("", "spend_limit", "x"), contract},
 		{"openai 429", object("tokens", "rate_limit_exceeded", "You exceeded your current quota of requests"),
 			throttledForNow},
@@ -81,8 +74,6 @@ func TestEachErrorHasItsRule(t *testing.T) {
 			contract},
 		{"gemini 429", google("RESOURCE_EXHAUSTED", "quota", `{"violations":[{"quotaValue":"5"}]}`), throttledForNow},
 		{"xai 429", text("", "you have no Credits left"), contract},
-		{"xai 429", text("", "too many requests"), throttledForNow},
-		{"openai 429", "<html>", throttledForNow},
 		{"openai 498 503 529", "", throttledForNow},
 		{"openai 409 418 500 502 599", "", broken},
 	} {
@@ -104,30 +95,21 @@ func TestEachErrorHasItsRule(t *testing.T) {
 // TestMessagesHaveNoProse: a message has one sentence, the status, and what else is one word; no prose, and so no part of a key.
 func TestMessagesHaveNoProse(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ body, want, detail string }{
-		{`{"error":{"type":"a_type","code":"a.code-1","message":"Some\n  prose."}}`,
-			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400 a_type a.code-1)"}}`, "Some prose."},
-		{`{"error":{"type":"a type","code":400,"message":"` + strings.Repeat("é", 400) + `"}}`,
-			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400 400)"}}`, strings.Repeat("é", 300)},
-		{`{"error":{"type":null,"code":null,"message":"You asked: Wohin zum <Laufen> & Wandern?"}}`,
-			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400)"}}`, "You asked: [question]"},
+	for _, test := range []struct{ body, source, detail string }{
+		{`{"error":{"type":"a_type","code":"a.code-1","message":"Some\n  prose."}}`, "400 a_type a.code-1", "Some prose."},
+		{`{"error":{"type":"a type","code":400,"message":"` + strings.Repeat("é", 400) + `"}}`, "400 400", strings.Repeat("é", 300)},
+		{`{"error":{"type":null,"code":null,"message":"You asked: Wohin zum <Laufen> & Wandern?"}}`, "400", "You asked: [question]"},
 		// APIs quote the request, as JSON or as Python writes it, and gateways quote that again.
-		{`{"error":{"message":"Rejected: {\"input\":\"Wohin zum \\u003cLaufen\\u003e \\u0026 Wandern?\",\"path\":\"C:\\\\a\"}"}}`,
-			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400)"}}`,
+		{`{"error":{"message":"Rejected: {\"input\":\"Wohin zum \\u003cLaufen\\u003e \\u0026 Wandern?\",\"path\":\"C:\\\\a\"}"}}`, "400",
 			`Rejected: {"input":"[question]","path":"C:\a"}`},
-		{`{"error":{"message":"{\"it\\\\'s\":\"\\\"Wohin zum \\\\u003CLaufen\\\\u003E & Wandern?\\\"\"}"}}`,
-			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400)"}}`,
-			`{"it's":""[question]""}`},
-		{`{"error":{"message":"{'input': \"Wohin zum \\x3cLaufen\\x3e & Wandern?\", 'a': '\\x'}"}}`,
-			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400)"}}`,
-			`{'input': "[question]", 'a': 'x'}`},
-		{`{"error":{"message":"\"not\" \\u0077ithin C:\\users, \\ud83d"}}`,
-			`{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (400)"}}`,
-			`"not" \u0077ithin C:\users, \ud83d`},
+		{`{"error":{"message":"{\"it\\\\'s\":\"\\\"Wohin zum \\\\u003CLaufen\\\\u003E & Wandern?\\\"\"}"}}`, "400", `{"it's":""[question]""}`},
+		{`{"error":{"message":"{'input': \"Wohin zum \\x3cLaufen\\x3e & Wandern?\", 'a': '\\x'}"}}`, "400", `{'input': "[question]", 'a': 'x'}`},
+		{`{"error":{"message":"\"not\" \\u0077ithin C:\\users, \\ud83d"}}`, "400", `"not" \u0077ithin C:\users, \ud83d`},
 	} {
 		got, attrs := settled(t, "openai", true, canned{400, map[string]string{"X-Request-Id": "req_1"}, test.body})
-		if got != test.want {
-			t.Errorf("got %s, want %s", got, test.want)
+		settles := `{"outcome":"failed","error":{"code":"invalid_request","message":"The API rejected the request. (` + test.source + `)"}}`
+		if got != settles {
+			t.Errorf("got %s, want %s", got, settles)
 		}
 		delete(attrs, "ms")
 		want := map[string]any{"model": "m", "requests": 1, "status": 400, "provider_request_id": "req_1", "detail": test.detail}
@@ -137,7 +119,8 @@ func TestMessagesHaveNoProse(t *testing.T) {
 	}
 	// An API repeats parts of keys in what it says about them, also within a response.
 	const ofKey = `{"code":403,"message":"moderation of key-12"}`
-	for _, c := range []canned{{401, nil, ofKey}, {403, nil, ofKey}, {200, nil, `{"error":` + ofKey + `}`}} {
+	const noCredit = `{"message":"no credit for key-12"}`
+	for _, c := range []canned{{401, nil, ofKey}, {401, nil, noCredit}, {403, nil, ofKey}, {200, nil, `{"error":` + ofKey + `}`}} {
 		if got, attrs := settled(t, "chat", true, c); attrs["detail"] != nil {
 			t.Errorf("%d: %s, %v", c.status, got, attrs)
 		}
@@ -159,18 +142,13 @@ func TestRetryAfter(t *testing.T) {
 		{"openai", "Retry-After-Ms: 1500\nRetry-After: 9", "", 2},
 		{"openai", "Retry-After-Ms: x\nRetry-After: 9", "", 9},
 		{"openai", "Retry-After: 0.2", "", 1},
-		{"openai", "Retry-After: 0", "", 1},
 		{"openai", "Retry-After: 86400", "", 3600},
 		{"openai", "Retry-After: -1\nX-Ratelimit-Remaining-Tokens: 0\nX-Ratelimit-Reset-Tokens: 6m0s", "", 360},
 		{"openai", "Retry-After: Wed, 25 Nov 2026 15:00:40 GMT\nDate: " + date, "", 40},
-		{"openai", "Retry-After: Wed, 25 Nov 2026 14:00:40 GMT\nDate: " + date, "", 1},
 		{"openai", "Retry-After: Wed, 25 Nov 2026 15:00:40 GMT", "", 0},
-		{"openai", "Retry-After: NaN", "", 0},
 		{"openai", "Retry-After: Inf", "", 0},
-		{"openai", "Retry-After: 1e300", "", 3600},
 		{"openai", "X-Ratelimit-Remaining-Requests: 0\nX-Ratelimit-Reset-Requests: 20ms\nX-Ratelimit-Remaining-Tokens: 0\nX-Ratelimit-Reset-Tokens: 1m1.5s", "", 62},
 		{"openai", "X-Ratelimit-Remaining-Requests: 3\nX-Ratelimit-Reset-Requests: 20s", "", 0},
-		{"openai", "X-Ratelimit-Remaining-Other: 0\nX-Ratelimit-Reset-Other: 20s", "", 0},
 		{"anthropic", "Date: " + date + "\nAnthropic-Ratelimit-Input-Tokens-Remaining: 0\nAnthropic-Ratelimit-Input-Tokens-Reset: 2026-11-25T15:00:30Z\n" +
 			"Anthropic-Ratelimit-Requests-Remaining: 0\nAnthropic-Ratelimit-Requests-Reset: 2026-11-25T16:00:20+01:00", "", 30},
 		{"anthropic", "Anthropic-Ratelimit-Requests-Remaining: 0\nAnthropic-Ratelimit-Requests-Reset: 2026-11-25T15:00:20Z", "", 0},

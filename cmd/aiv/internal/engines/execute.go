@@ -151,7 +151,7 @@ func (c *course) request(ctx context.Context, p *prompt) (*exchange, *fault) {
 	for {
 		c.requests, c.last = c.requests+1, nil
 		e, err := c.x.send(ctx, p, c.key)
-		if ctx.Err() != nil {
+		if err != nil && ctx.Err() != nil { // what came in time is used: it may be billed
 			return nil, &providerTimeout
 		}
 		failed := err != nil || e.status == http.StatusInternalServerError || e.status == http.StatusBadGateway

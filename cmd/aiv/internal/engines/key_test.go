@@ -32,22 +32,32 @@ func TestKeyStaysSecret(t *testing.T) {
 				responses = append(responses, canned{status, header, strings.ReplaceAll(body, "KEY", key)})
 			}
 		}
-		responses = append(responses, broken{fmt.Errorf("malformed HTTP response %q", key)})
+		responses = append(responses, roundTrip(func(*http.Request) (*http.Response, error) {
+			return nil, fmt.Errorf("malformed HTTP response %q", key)
+		}))
 		for i, response := range responses {
 			x := newTest(t, name, "http://127.0.0.1:1")
 			x.transport = response
 			got, attrs := outcome(t, x, testJob("m", true))
 			redacted := strings.Contains(fmt.Sprint(attrs), "[key]") || i < len(responses)-1
 			if text := fmt.Sprint(got, attrs); strings.Contains(text, key) || !redacted {
-				t.Errorf("%s: %+v: %s", name, response, text)
+				t.Errorf("%s, response %d: %s", name, i, text)
 			}
 		}
 	}
 }
 
-type broken struct{ err error }
-
-func (b broken) RoundTrip(*http.Request) (*http.Response, error) { return nil, b.err }
+// TestPlaceholderIsNoSecret: a key that is too short to be secret is a word that an answer may have.
+func TestPlaceholderIsNoSecret(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{"ollama": "of ollama", "token-abc123": "of [key]"} {
+		x := newTest(t, "chat", "http://127.0.0.1:1", func(c *Config) { c.Key = &Key{value: key} })
+		x.transport = canned{200, nil, ofChat(`{"message":{"content":"of ` + key + `"}}`)}
+		if got, _ := outcome(t, x, testJob("m", false)); !strings.Contains(got, `"text":"`+want+`"`) {
+			t.Errorf("with the key %s: %s", key, got)
+		}
+	}
+}
 
 // TestKeyFile: the file is read again for each job. If it is not valid then, the last key stays, and the log warns
 // once.

@@ -1,15 +1,12 @@
 package engines
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"aiv/cmd/aiv/internal/engines/enginestest"
 )
@@ -74,37 +71,4 @@ func TestLinksAreRequestedOnce(t *testing.T) {
 			t.Errorf("resolve %t, %d requests:\n got %s\nwant %s", test.resolve, requests.Load(), got, origin.Replace(test.want))
 		}
 	}
-}
-
-// TestLinksAtATime: four links are requested at a time.
-func TestLinksAtATime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		x := newTest(t, "gemini", "http://127.0.0.1:1", func(c *Config) { c.ResolveLinks = true })
-		x.linkTransport = slow{}
-		var found []citation
-		for n := range 3 * linksAtATime {
-			found = append(found, citation{fmt.Sprint("http://127.0.0.1:1", linkPath, n), ""})
-		}
-		start := time.Now()
-		x.nameLinks(t.Context(), found)
-		if took := time.Since(start); took != 3*time.Second {
-			t.Errorf("the requests, of which each takes a second, took %v", took)
-		}
-		for n, c := range found {
-			if c.url != fmt.Sprint("https://kovalt.com", linkPath, n) {
-				t.Errorf("link %d leads to %s", n, c.url)
-			}
-		}
-	})
-}
-
-// A slow transport redirects each request to another host after a second.
-type slow struct{}
-
-func (slow) RoundTrip(r *http.Request) (*http.Response, error) {
-	time.Sleep(time.Second)
-	w := httptest.NewRecorder()
-	location(302, "https://kovalt.com"+r.URL.Path)(w, r)
-	return w.Result(), nil
 }

@@ -145,35 +145,3 @@ func TestPromptsOfRuns(t *testing.T) {
 		}
 	}
 }
-
-// TestFakesReject: the fakes reject unknown members, another path, a wrong key and a missing model, and the outcome is
-// that of the API's error.
-func TestFakesReject(t *testing.T) {
-	t.Parallel()
-	for _, name := range Names() {
-		s := enginestest.New(t, name)
-		for _, test := range []struct {
-			what, model, want string
-			change            func(*engine)
-		}{
-			{"an unknown member", "m", `"code":"invalid_request"`, func(e *engine) {
-				body := e.body
-				e.body = func(p *prompt) object { return append(body(p), member{"seed", 7}) }
-			}},
-			{"a missing model", "missing-1", `"code":"model_not_found"`, func(*engine) {}},
-			{"a wrong key", "m", unavailableFor + `"secret"`, func(*engine) { s.Accept("another") }},
-			{"a wrong address", "m", unavailableFor + `"configuration"`, func(e *engine) { e.path = at("/other") }},
-		} {
-			x := newTest(t, name, s.URL)
-			x.engine = new(*x.engine)
-			test.change(x.engine)
-			got, attrs := outcome(t, x, testJob(test.model, true))
-			if !strings.Contains(got, test.want) || strings.Contains(test.want, "secret") && attrs["detail"] != nil {
-				t.Errorf("%s, %s: %s, %v", name, test.what, got, attrs)
-			}
-		}
-		if n := len(s.Requests()); n > 0 {
-			t.Errorf("%s: %d requests were accepted", name, n)
-		}
-	}
-}

@@ -19,7 +19,6 @@ type api struct {
 	keyHeader, keyPrefix string
 	keyless              bool // a request may have no key
 	keyFault             fault
-	modelFault           fault
 	unknownMember        func(path string) string
 	errorBody            func(f *fault) any
 
@@ -36,12 +35,6 @@ func (a *api) badKey(key string) *fault {
 	if len(key) > 8 {
 		f.text += ": " + key[:4] + "***" + key[len(key)-4:]
 	}
-	return &f
-}
-
-func (a *api) noModel(model string) *fault {
-	f := a.modelFault
-	f.text = strings.ReplaceAll(f.text, "MODEL", model)
 	return &f
 }
 
@@ -83,8 +76,7 @@ var apis = map[string]api{
 	// https://platform.openai.com/docs/api-reference/responses
 	"openai": {
 		base: "/v1", path: exactly("/responses"), keyHeader: "Authorization", keyPrefix: "Bearer ",
-		keyFault:   fault{401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided"},
-		modelFault: fault{404, "invalid_request_error", "model_not_found", "The model `MODEL` does not exist or you do not have access to it."},
+		keyFault: fault{401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided"},
 		form: form{fields{"model": text, "instructions": text, "input": text, "store": false, "max_output_tokens": count,
 			"tools?":       []any{fields{"type": "web_search", "user_location": fields{"type": "approximate", "country": country}}},
 			"tool_choice?": "required"}},
@@ -100,8 +92,7 @@ var apis = map[string]api{
 	// https://docs.claude.com/en/api/messages
 	"anthropic": {
 		path: exactly("/v1/messages"), keyHeader: "X-Api-Key", headers: map[string]string{"Anthropic-Version": "2023-06-01"},
-		keyFault:   fault{401, "authentication_error", "", "invalid x-api-key"},
-		modelFault: fault{404, "not_found_error", "", "model: MODEL"},
+		keyFault: fault{401, "authentication_error", "", "invalid x-api-key"},
 		form: form{fields{"model": text, "max_tokens": count, "system": text,
 			"messages": either{
 				[]any{fields{"role": "user", "content": text}},
@@ -128,9 +119,8 @@ var apis = map[string]api{
 			model, ok := strings.CutSuffix(strings.TrimPrefix(p, "/models/"), ":generateContent")
 			return model, ok && strings.HasPrefix(p, "/models/") && model != ""
 		},
-		keyHeader:  "X-Goog-Api-Key",
-		keyFault:   fault{400, "INVALID_ARGUMENT", "API_KEY_INVALID", "API key not valid. Please pass a valid API key."},
-		modelFault: fault{404, "NOT_FOUND", "", "models/MODEL is not found for API version v1beta, or is not supported for generateContent."},
+		keyHeader: "X-Goog-Api-Key",
+		keyFault:  fault{400, "INVALID_ARGUMENT", "API_KEY_INVALID", "API key not valid. Please pass a valid API key."},
 		form: form{fields{"systemInstruction": fields{"parts": []any{fields{"text": text}}},
 			"contents":         []any{fields{"role": "user", "parts": []any{fields{"text": text}}}},
 			"generationConfig": fields{"maxOutputTokens": count}, "tools?": []any{fields{"google_search": fields{}}}}},
@@ -152,8 +142,7 @@ var apis = map[string]api{
 	// https://docs.perplexity.ai/api-reference/agent-post
 	"perplexity": {
 		path: exactly("/v1/agent"), keyHeader: "Authorization", keyPrefix: "Bearer ",
-		keyFault:   fault{401, "forbidden", "", "Invalid API key"},
-		modelFault: fault{400, "invalid_model", "", "Invalid model 'MODEL'."},
+		keyFault: fault{401, "forbidden", "", "Invalid API key"},
 		form: form{fields{"model": text,
 			"input":                []any{fields{"type": "message", "role": "system", "content": text}, fields{"type": "message", "role": "user", "content": text}},
 			"language_preference?": text, "max_output_tokens": count, "store": false,
@@ -177,8 +166,7 @@ var apis = map[string]api{
 	// https://docs.x.ai/docs/api-reference
 	"xai": {
 		base: "/v1", path: exactly("/responses"), keyHeader: "Authorization", keyPrefix: "Bearer ",
-		keyFault:   fault{400, "", "Client specified an invalid argument", "Incorrect API key provided"},
-		modelFault: fault{404, "", "Some requested entity was not found", "The model MODEL does not exist or your team does not have access to it."},
+		keyFault: fault{400, "", "Client specified an invalid argument", "Incorrect API key provided"},
 		form: form{fields{"model": text, "input": []any{fields{"role": "system", "content": text}, fields{"role": "user", "content": text}},
 			"store": false, "max_output_tokens": count, "tools?": []any{fields{"type": "web_search"}}, "tool_choice?": "required"}},
 		reject:        toolsTogether,
@@ -195,8 +183,7 @@ var apis = map[string]api{
 	// https://platform.openai.com/docs/api-reference/chat
 	"chat": {
 		base: "/v1", path: exactly("/chat/completions"), keyHeader: "Authorization", keyPrefix: "Bearer ", keyless: true,
-		keyFault:   fault{401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided"},
-		modelFault: fault{404, "NotFoundError", "", "The model `MODEL` does not exist."},
+		keyFault: fault{401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided"},
 		form: form{fields{"model": text, "messages": []any{fields{"role": "system", "content": text}, fields{"role": "user", "content": text}},
 			"stream": false, "max_tokens?": count}},
 		unknownMember: func(path string) string { return "Unknown parameter: '" + path + "'." },
