@@ -1,10 +1,7 @@
 package work
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -39,28 +36,6 @@ func TestResponseOfAnotherServer(t *testing.T) {
 		if _, err := w.claimWithin(t.Context(), 1, 0); err == nil {
 			t.Errorf("%q is accepted", body)
 		}
-	}
-}
-
-// TestHTTP1: a proxy that offers HTTP/2 gets requests over HTTP/1.1.
-func TestHTTP1(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, `{"jobs":[%q]}`, r.Proto)
-	}))
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	c := newClient(server.URL, "x")
-	transport := c.http.Transport.(*http.Transport)
-	transport.TLSClientConfig = cmp.Or(transport.TLSClientConfig, new(tls.Config))
-	transport.TLSClientConfig.RootCAs = x509.NewCertPool()
-	transport.TLSClientConfig.RootCAs.AddCert(server.Certificate())
-	var protocols []string
-	err := c.call(t.Context(), time.Minute, "/claim", nil, &protocols)
-	equal(t, "protocols", protocols, []string{"HTTP/1.1"})
-	if err != nil {
-		t.Error(err)
 	}
 }
 

@@ -11,83 +11,33 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"aiv/store/strictjson"
 )
 
-// TestMessagesArePrintable: messages are what the worker interface accepts, which refuses noncharacters and more than
-// 2,048 characters.
-func TestMessagesArePrintable(t *testing.T) {
+// TestOutcomesOfCommands: what a command prints is the answer, its exit status decides about a failure, and the last line
+// of its errors says why.
+func TestOutcomesOfCommands(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ text, want string }{
-		{"", ""},
-		{"line\ttab \u2028 \U0010fffd é", "line\ttab \u2028 \U0010fffd é"},
-		{"a\x00b", "a\ufffdb"},
-		{"\ufdcf\ufdd0\ufdef\ufdf0", "\ufdcf\ufffd\ufffd\ufdf0"},
-		{"\ufffd\ufffe\uffff", "\ufffd\ufffd\ufffd"},
-		{"\U0001fffd\U0001fffe\U0010ffff", "\U0001fffd\ufffd\ufffd"},
-		{"a\xff\xfeb\xc3", "a\ufffdb\ufffd"},
-		{strings.Repeat("é", 2048), strings.Repeat("é", 2048)},
-		{strings.Repeat("é", 2049), strings.Repeat("é", 2048)},
-		{strings.Repeat("\xffa", 1025), strings.Repeat("\ufffda", 1024)},
-	} {
-		if got := printable(test.text); got != test.want {
-			t.Errorf("printable(%+q) is %+q, want %+q", test.text, got, test.want)
-		}
+	failed := func(code, message string) string {
+		return fmt.Sprintf(`{"outcome":"failed","error":{"code":%q,"message":%q}}`, code, message)
 	}
-}
-
-// TestOutputLimits: an output is within the limits if a request that settles only its job is.
-func TestOutputLimits(t *testing.T) {
-	t.Parallel()
-	const fewer = 999_000 // values than the limits, so that the test is fast
-	limits := strictjson.Limits{Depth: outputLimits.Depth, Values: outputLimits.Values - fewer}
-	for _, test := range []struct {
-		name, output string
-		want         bool
-	}{
-		{"depth", strings.Repeat("[", 13) + strings.Repeat("]", 13), true},
-		{"more than the depth", strings.Repeat("[", 14) + strings.Repeat("]", 14), false},
-		{"values", "[0" + strings.Repeat(",0", 992) + "]", true},
-		{"more than the values", "[0" + strings.Repeat(",0", 993) + "]", false},
+	for command, want := range map[string]string{
+		`cat`:                                   `{"outcome":"completed","answer":{"id":"job_1"}}`,
+		`echo first >&2; echo last >&2; exit 3`: failed("exit_3", "last"),
+		`echo later >&2; exit 75`:               `{"outcome":"retry","error":{"code":"temporary","message":"later"},"after_seconds":null}`,
+		`kill -9 $$`:                            failed("exit_137", ""),
+		`:`:                                     failed("invalid_answer", "the output is empty"),
+		`echo no`:                               failed("invalid_answer", "the output is not JSON"),
+		`echo '{"text":"a","text":"b"}'`:        failed("invalid_answer", `the output is not strict JSON: at byte 12: member "text" appears twice`),
+		`head -c 5242881 /dev/zero`:             failed("invalid_answer", "the output is longer than 5242880 bytes"),
 	} {
-		s := newSettlement(&task{Job: Job{ID: "job_1", Attempt: 1}}, Completed{Raw: json.RawMessage(test.output)})
-		_, ofOutput := strictjson.Parse(test.output, limits)
-		_, ofRequest := strictjson.Parse(`{"jobs":[`+string(s.body)+`]}`, strictjson.Limits{Depth: 16, Values: 1_000_000 - fewer})
-		if (ofOutput == nil) != test.want || (ofRequest == nil) != test.want {
-			t.Errorf("%s: %v of the output, %v of the request, want errors: %t", test.name, ofOutput, ofRequest, !test.want)
-		}
+		got := Encode(shell(command).Execute(t.Context(), Job{Raw: json.RawMessage(`{"id":"job_1"}`)}))
+		equal(t, command, string(got), want)
 	}
-}
-
-// TestHeadAndTail: of what a command prints, the beginning of its output and the end of its errors are kept.
-func TestHeadAndTail(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		writes     []string
-		head, tail string
-		over       bool
-	}{
-		{nil, "", "", false},
-		{[]string{"abcd"}, "abcd", "abcd", false},
-		{[]string{"abcde"}, "abcd", "bcde", true},
-		{[]string{"ab", "cd"}, "abcd", "abcd", false},
-		{[]string{"abc", "def", "g"}, "abcd", "defg", true},
-		{[]string{"abcde", ""}, "abcd", "bcde", true},
-		{[]string{"a", "bcdefghi"}, "abcd", "fghi", true},
-	} {
-		h, tl := &head{max: 4}, &tail{max: 4}
-		for _, text := range test.writes {
-			for _, w := range []io.Writer{h, tl} {
-				if n, err := io.WriteString(w, text); n != len(text) || err != nil {
-					t.Errorf("%q: wrote %d, %v", test.writes, n, err)
-				}
-			}
-		}
-		if string(h.b) != test.head || h.over != test.over || string(tl.b) != test.tail {
-			t.Errorf("%q: got %q, over %t, and %q", test.writes, h.b, h.over, tl.b)
-		}
+	end := &tail{max: 4} // of what a command prints as errors
+	for _, text := range []string{"abc", "defgh", "i"} {
+		io.WriteString(end, text)
 	}
+	equal(t, "end", string(end.b), "fghi")
 }
 
 // TestCommandsThatDoNotSimplyEnd: what becomes of jobs whose command does not simply end.
@@ -122,10 +72,8 @@ func TestProcessGroupEnds(t *testing.T) {
 	for name, script := range map[string]string{
 		"on SIGTERM":                             `sleep 60 & ` + started + `; wait`,
 		"not on SIGTERM":                         `trap '' TERM; sleep 60 & ` + started + `; wait`,
-		"except a child":                         `trap '' TERM; sleep 60 >"$0.output" 2>&1 & trap - TERM; ` + started + `; wait`,
 		"except a child with the output":         `trap '' TERM; sleep 60 & trap - TERM; ` + started + `; wait`,
 		"before, except a child with the output": `sleep 60 & ` + started,
-		"before with a failure, except a child with the output": `sleep 60 & ` + started + `; exit 1`,
 	} {
 		for _, lost := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, lost %t", name, lost), func(t *testing.T) {

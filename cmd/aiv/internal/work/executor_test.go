@@ -60,6 +60,7 @@ func TestOutcomeDependsOnTheLease(t *testing.T) {
 	lose := func(w *worker, job *task) { w.lose(job, "lost") }
 	end := func(w *worker, _ *task) { w.endJobs() }
 	broken := errors.New("no credentials")
+	unavailable := errors.New("provider p is unavailable (secret): No. It is paused; correct the cause, then run aiv providers resume p -note TEXT")
 	for _, test := range []struct {
 		name    string
 		outcome Outcome
@@ -68,23 +69,19 @@ func TestOutcomeDependsOnTheLease(t *testing.T) {
 		failure error  // of the worker
 	}{
 		{"completed", Completed{}, nil, "completed", nil},
-		{"failed", Failed{"content_refused", ""}, nil, "failed", nil},
-		{"retry", Retry{Code: "provider_timeout"}, nil, "retry", nil},
-		{"throttled", Throttled{After: time.Minute}, nil, "throttled", nil},
-		{"released", Released{}, nil, "released", nil},
 		{"fatal", Fatal{broken}, nil, "released", broken},
+		{"unavailable", Unavailable{"secret", "No."}, nil, "unavailable", unavailable},
 		{"none", nil, nil, "released", nil},
 		{"completed after the lease", Completed{}, lose, "", nil},
 		{"fatal after the lease", Fatal{broken}, lose, "", nil},
 		{"completed while the worker ends", Completed{}, end, "completed", nil},
 		{"noted while the worker ends", Noted{Completed{}, nil}, end, "completed", nil},
 		{"unavailable while the worker ends", Noted{Unavailable{"secret", "No."}, nil}, end, "released", nil},
-		{"failed because the worker ends", Failed{"canceled", ""}, end, "released", nil},
 		{"fatal because the worker ends", Fatal{broken}, end, "released", nil},
 	} {
 		w, _, _ := newWorker(0, nil)
 		w.hard, w.endJobs = context.WithCancel(t.Context())
-		job := &task{Job: Job{ID: "job_1", Attempt: 1}}
+		job := &task{Job: Job{ID: "job_1", Attempt: 1, Model: Model{Provider: "p"}}}
 		w.hold([]*task{job}, time.Now().Add(time.Hour))
 		w.cfg.Executor = executorFunc(func(ctx context.Context, _ Job) Outcome {
 			if test.during != nil {
@@ -94,7 +91,7 @@ func TestOutcomeDependsOnTheLease(t *testing.T) {
 			return test.outcome
 		})
 		s, ok := w.execute(t.Context(), job)
-		if s.outcome != test.want || ok != (test.want != "") || w.failure() != test.failure {
+		if s.outcome != test.want || ok != (test.want != "") || fmt.Sprint(w.failure()) != fmt.Sprint(test.failure) {
 			t.Errorf("%s: the job is %q (%t), the worker has the error %v", test.name, s.outcome, ok, w.failure())
 		}
 		w.release(job)
@@ -122,10 +119,9 @@ func TestSettlementsHaveTheirMembers(t *testing.T) {
 			`"citations":[],"search_queries":[],"model_version":null,"answered_at":"2026-03-02T09:30:20Z",` +
 			`"searched":null,"truncated":false,"usage":null}`},
 		{Completed{Raw: json.RawMessage(`{"text": 1}`)}, `"outcome":"completed","answer":{"text":1}`},
-		{Failed{"content_refused", "no\x00 \xff"},
-			`"outcome":"failed","error":{"code":"content_refused","message":"no` + "\ufffd \ufffd" + `"}`},
-		{Retry{"provider_timeout", "", 0},
-			`"outcome":"retry","error":{"code":"provider_timeout","message":""},"after_seconds":null`},
+		{Failed{"content_refused", "no\x00 \uffff\xff"},
+			`"outcome":"failed","error":{"code":"content_refused","message":"no` + "\ufffd \ufffd\ufffd" + `"}`},
+		{Failed{"late", strings.Repeat("é", 2049)}, `"outcome":"failed","error":{"code":"late","message":"` + strings.Repeat("é", 2048) + `"}`},
 		{Retry{"provider_timeout", "late", 1500 * time.Millisecond},
 			`"outcome":"retry","error":{"code":"provider_timeout","message":"late"},"after_seconds":2`},
 		{Throttled{}, `"outcome":"throttled","after_seconds":null`},

@@ -65,6 +65,21 @@ func TestRefusedAnswers(t *testing.T) {
 // outcomes are what the settlements in a request have besides their ids.
 var outcomes = regexp.MustCompile(`"outcome":"\w+","\w+":\{[^}]*\}`)
 
+// TestLogOfJobs: the log says which jobs were claimed, how they ended, and why if they did not succeed.
+func TestLogOfJobs(t *testing.T) {
+	t.Parallel()
+	w, tasks, log := newWorker(1, func(_ context.Context, _, body string) (int, string, error) {
+		return 200, settledAll(body), nil
+	})
+	w.claimed(tasks)
+	w.settle(t.Context(), settlements(tasks, Noted{Failed{"exit_3", "last"}, []any{"ms", 7}}))
+	w.settle(t.Context(), settlements(tasks, Throttled{Message: "the provider answered 503"}))
+	equal(t, "log", log.String(), `{"level":"INFO","msg":"claimed","jobs":1,"attempts":[{"id":"job_0","attempt":1}]}
+{"level":"INFO","msg":"job","id":"job_0","attempt":1,"outcome":"failed","state":"settled","code":"exit_3","message":"last","ms":7}
+{"level":"INFO","msg":"job","id":"job_0","attempt":1,"outcome":"throttled","state":"settled","message":"the provider answered 503"}
+`)
+}
+
 // TestRefusedFailure: a dispatcher that refuses a failure ends the worker.
 func TestRefusedFailure(t *testing.T) {
 	t.Parallel()
