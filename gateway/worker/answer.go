@@ -49,11 +49,9 @@ func readAnswer(v *strictjson.Value, at *request.Location, now time.Time, f *pro
 	}
 	a.ModelVersion = readTextOrNull(o, "model_version", answers.MaxModelVersion)
 	a.AnsweredAt = readTime(o, "answered_at", now)
-	if len(v.Members) > len(requiredMembers) {
-		a.Searched = readBoolOrNull(o, "searched")
-		a.Truncated = o.Bool("truncated")
-		a.Usage = readUsage(o, f)
-	}
+	a.Searched = readBoolOrNull(o, "searched")
+	a.Truncated = o.Bool("truncated")
+	a.Usage = readUsage(o, f)
 	return a
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"aiv/auth"
 	"aiv/gateway/httpserver"
-	"aiv/gateway/telemetry"
 	"aiv/gateway/worker"
 	"aiv/runs/jobs"
 	"aiv/store"
@@ -75,17 +74,17 @@ func siteOf(t testing.TB, pool *pgxpool.Pool) *site {
 	s.jobs = jobs.New(jobs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 1000})
 	t.Cleanup(s.jobs.Stop)
 	s.server = httptest.NewUnstartedServer(nil)
-	s.server.Config = httpserver.New(s.handler(log, nil), log)
+	s.server.Config = httpserver.New(s.handler(log), log)
 	s.server.Config.ReadTimeout = storetest.Patience
 	s.server.Start()
 	t.Cleanup(s.server.Close)
 	return s
 }
 
-func (s *site) handler(log *slog.Logger, requests *telemetry.LogWriter) *worker.Handler {
+func (s *site) handler(log *slog.Logger) *worker.Handler {
 	return worker.New(worker.Config{
 		Jobs: s.jobs, Workers: auth.NewWorkerLookup(s.pool, time.Minute, 1000), NewID: store.NewID,
-		Timeout: time.Minute, Delay: guessDelay, Log: log, Requests: requests, Metrics: worker.NewMetrics(),
+		Timeout: time.Minute, Delay: guessDelay, Log: log, Metrics: worker.NewMetrics(),
 	})
 }
 

@@ -60,26 +60,17 @@ func TestRefusedBeforeTheBodyIsRead(t *testing.T) {
 	s.revoke()
 	old := "Bearer " + s.token
 	_, token := s.newWorker()
-	for _, test := range []struct {
-		method, path, authorization string
-		status                      int
-		code                        string
-	}{
-		{"POST", "/claim", old, 401, "invalid_api_key"},
-		{"POST", "/heartbeat", old, 401, "invalid_api_key"},
-		{"POST", "/settle?x=1", old, 401, "invalid_api_key"},
-		{"POST", "/claim", "Bearer aiv_work_x", 401, "invalid_api_key"},
-		{"GET", "/nowhere", "", 401, "missing_credentials"},
-		{"GET", "/nowhere", "Bearer " + token, 404, "route_not_found"},
-		{"POST", "/claim", "bearer  " + token, 415, "unsupported_media_type"},
+	for _, test := range []struct{ path, authorization, want string }{
+		{"/claim", old, "401 invalid_api_key"},
+		{"/settle?x=1", old, "401 invalid_api_key"},
+		{"/claim", "Bearer aiv_work_x", "401 invalid_api_key"},
+		{"/nowhere", "", "401 missing_credentials"},
+		{"/claim", "bearer  " + token, "415 unsupported_media_type"},
 	} {
 		began := time.Now()
-		r := s.send(test.method, worker.Base+test.path, "{", "Authorization", test.authorization)
-		if took := time.Since(began); r.status == 401 && took < guessDelay {
-			t.Errorf("%+v: 401 after %v", test, took)
-		}
-		if r.status != test.status || r.body.Code != test.code {
-			t.Errorf("%+v: %d %s", test, r.status, r.raw)
+		r := s.send("POST", worker.Base+test.path, "{", "Authorization", test.authorization)
+		if took := time.Since(began); fmt.Sprint(r.status, " ", r.body.Code) != test.want || r.status == 401 && took < guessDelay {
+			t.Errorf("%+v: %s after %v", test, r.raw, took)
 		}
 	}
 }
