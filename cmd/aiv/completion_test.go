@@ -29,16 +29,3 @@ func TestCompletionOfCommands(t *testing.T) {
 		t.Errorf("nothing typed: %q", stdout)
 	}
 }
-
-func TestCompletionScripts(t *testing.T) {
-	t.Parallel()
-	for shell, files := range map[string]string{"bash": "complete -o default ", "zsh": "else _files;", "fish": "; or __fish_complete_path "} {
-		code, stdout, stderr := aiv(t.Context(), "completion", shell)
-		if code != 0 || !strings.Contains(stdout, "aiv __complete ") || !strings.Contains(stdout, files) || stderr != "" {
-			t.Errorf("%s: exit %d, %q, %q", shell, code, stdout, stderr)
-		}
-	}
-	if code, _, stderr := aiv(t.Context(), "completion", "csh"); code != 2 || !strings.Contains(stderr, `not "csh"`) {
-		t.Errorf("csh: exit %d, %q", code, stderr)
-	}
-}

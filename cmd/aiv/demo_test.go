@@ -1,45 +1,11 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-
-	"aiv/cmd/aiv/internal/demo"
-	"aiv/cmd/aiv/internal/service"
-	"aiv/store/schema"
 )
-
-// TestDemoAddresses: the printed commands connect to a service that listens at all addresses.
-func TestDemoAddresses(t *testing.T) {
-	t.Parallel()
-	listen := func(addr string) (l net.Listener, url string) {
-		l, err := service.Listen(t.Context(), addr)
-		must(t, err)
-		t.Cleanup(func() { l.Close() })
-		return l, fmt.Sprintf(`http://127\.0\.0\.1:%d`, l.Addr().(*net.TCPAddr).Port)
-	}
-	public, publicURL := listen("0.0.0.0:0")
-	admin, adminURL := listen(":0")
-	workers, workersURL := listen("127.0.0.1:0")
-	var text strings.Builder
-	must(t, writeInstructions(&text, service.Listeners{Main: public, Admin: admin}, service.Listeners{Main: workers},
-		false, demo.Service{}))
-	for _, want := range []string{publicURL + "/external-api-v1\n", adminURL + " ", " -url " + workersURL + " "} {
-		if !regexp.MustCompile(want).MatchString(text.String()) {
-			t.Errorf("no %s in %s", want, &text)
-		}
-	}
-	if strings.Contains(text.String(), "0.0.0.0") || strings.Contains(text.String(), "[::]") {
-		t.Error(&text)
-	}
-}
 
 // TestDemoRefuses: aiv demo writes neither to a database that is named nor to a folder that it did not make.
 func TestDemoRefuses(t *testing.T) {
@@ -73,39 +39,5 @@ func TestDemoRefuses(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(operators); err != nil || len(entries) != 1 {
 		t.Errorf("a refused start changed the operator's folder: %v (%v)", entries, err)
-	}
-}
-
-// TestDemoOfAnotherVersion: what cannot be upgraded is sample data in a folder that may be deleted.
-func TestDemoOfAnotherVersion(t *testing.T) {
-	t.Parallel()
-	const advice = ", delete the sample data in /demo, or choose another folder with -data-dir"
-	if got := adviseOnFolder(&schema.ChangedError{}, "/demo/postgresql").Error(); !strings.HasSuffix(got, "; use another database"+advice) {
-		t.Errorf("got %q, want %q at its end", got, advice)
-	}
-	other := errors.New("other")
-	if got := adviseOnFolder(other, "/demo/postgresql"); got != other {
-		t.Errorf("got %v, want %v", got, other)
-	}
-}
-
-// TestDemoEndsWhileItStarts: a demonstration that is asked to end while one of its services is still starting has not
-// failed. Another error of a service is reported.
-func TestDemoEndsWhileItStarts(t *testing.T) {
-	t.Parallel()
-	broken := errors.New("broken")
-	for fault, want := range map[error]error{nil: nil, broken: broken} {
-		ctx, end := context.WithCancel(t.Context())
-		starting := func(ctx context.Context) error {
-			<-ctx.Done()
-			return fmt.Errorf("read the secret: %w", ctx.Err())
-		}
-		err := runBoth(ctx, starting, func(context.Context) error {
-			end()
-			return fault
-		})
-		if !errors.Is(err, want) || errors.Is(err, context.Canceled) {
-			t.Errorf("with the error %v of the other service: %v", fault, err)
-		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -25,24 +24,6 @@ func TestSecretFiles(t *testing.T) {
 		code, _, stderr := aiv(t.Context(), words(line)...)
 		if want = "aiv: " + want + "\n"; code != 1 || stderr != want {
 			t.Errorf("aiv %s: exit %d, stderr %q; want 1, %q", line, code, stderr, want)
-		}
-	}
-}
-
-// TestWorkerLogsItsProviders: a worker logs the providers that it was given, and none if it works for all.
-func TestWorkerLogsItsProviders(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "token")
-	write(t, file, "aiv_work_"+strings.Repeat("0", 43)+"1GDnlA")
-	for _, test := range []struct{ flags, want string }{
-		{"", `"msg":"worker started","dispatcher":"http://127.0.0.1:1","parallel":1}`},
-		{" -provider acme -provider other", `"msg":"worker started","dispatcher":"http://127.0.0.1:1","parallel":1,"providers":["acme","other"]}`},
-	} {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // the worker ends at once
-		code, _, stderr := aiv(ctx, words("work -url http://127.0.0.1:1 -token-file "+file+test.flags+" -- true")...)
-		if code != 0 || !strings.HasSuffix(stderr, test.want+"\n") {
-			t.Errorf("aiv work%s: exit %d, stderr %s; want exit 0 and %s", test.flags, code, stderr, test.want)
 		}
 	}
 }

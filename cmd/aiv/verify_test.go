@@ -30,32 +30,23 @@ func TestVerifyFindsEachBrokenInvariant(t *testing.T) {
 		`DELETE FROM identity_revision`: "identity_revision",
 		`DELETE FROM catalog_revision`:  "catalog_revision",
 		`DELETE FROM shared_secrets WHERE name = 'cursor'`:                                                                               "shared_secrets",
-		`DELETE FROM shared_secrets WHERE name = 'webhook_master'`:                                                                       "shared_secrets",
 		`UPDATE api_rate_limit_buckets SET used = 61`:                                                                                    "window_limit",
 		`DELETE FROM question_tags WHERE tag = 'x'`:                                                                                      "question_tags",
 		`DELETE FROM own_question_tags WHERE tag = 'x'`:                                                                                  "own_question_tags",
-		`UPDATE own_questions SET tags = '{x}'`:                                                                                          "own_question_tags",
 		`INSERT INTO questions SELECT id, text, language, country, topic, '{}', status FROM own_questions`:                               "question_ids",
-		`UPDATE questions SET tags = '{x}'`:                                                                                              "question_tags",
 		`INSERT INTO methodologies SELECT 'AIVM-2.0', status, measurement_types, 1, 1 FROM methodologies`:                                "one_methodology",
 		`DELETE FROM measurement_jobs WHERE ordinal = 4`:                                                                                 "run_jobs",
-		`UPDATE measurement_jobs SET ordinal = 5 WHERE ordinal = 4`:                                                                      "run_jobs",
 		`INSERT INTO measurement_jobs SELECT account_id, gen_random_uuid(), 1 FROM measurement_runs`:                                     "job_run",
 		`UPDATE measurement_runs SET status = 'completed'`:                                                                               "run_state run_event",
 		`UPDATE measurement_runs SET methodology_version = 'AIVM-9.9'; UPDATE usage_records SET methodology_version = 'AIVM-9.9'`:        "run_references",
 		`DELETE FROM models WHERE id = 'a'`:                                                                                              "catalog_of_runs",
 		`DELETE FROM own_questions`:                                                                                                      "catalog_of_runs",
 		`DELETE FROM own_questions; UPDATE accounts SET erased_at = now()`:                                                               "",
-		`DELETE FROM question_tags; DELETE FROM questions`:                                                                               "catalog_of_runs",
 		`DELETE FROM measurement_run_models WHERE model_id = 'a'`:                                                                        "run_models",
-		`UPDATE measurement_run_models SET created_at = now() + interval '1 s' WHERE model_id = 'a'`:                                     "run_models",
 		`DELETE FROM usage_records`:                                                                                                      "run_usage",
-		`UPDATE usage_records SET jobs = 5`:                                                                                              "run_usage",
 		`INSERT INTO usage_records SELECT account_id, gen_random_uuid(), credential_id, 1, 'grounded', 'AIVM-1.0' FROM measurement_runs`: "run_usage",
 		`DELETE FROM account_months`:                                                                                                     "account_months",
-		`UPDATE account_months SET jobs_ordered = 5`:                                                                                     "account_months",
 		`UPDATE account_months SET jobs_completed = 2, jobs_failed = 2`:                                                                  "account_months",
-		`UPDATE account_months SET runs_purged = 1`:                                                                                      "account_months",
 		pendingDelivery: "webhook_queues_wake",
 		pendingDelivery + `;
 		INSERT INTO webhook_queues (account_id, owner) SELECT id, id FROM accounts`: "webhook_queues_wake",
@@ -67,21 +58,16 @@ func TestVerifyFindsEachBrokenInvariant(t *testing.T) {
 		`UPDATE measurement_runs SET jobs_counted = 0; DELETE FROM visibility_facts`:                                                       "answers_have_facts",
 		`UPDATE visibility_facts SET run_id = '01980000-0000-7000-8000-000000000000'`:                                                      "facts_are_counted_on_runs facts_have_a_run",
 		`UPDATE visibility_facts SET cells = sources`:                                                                                      "facts_of_ended_jobs",
-		`UPDATE visibility_facts SET sources = cells`:                                                                                      "facts_of_ended_jobs",
-		`UPDATE visibility_facts SET facts = cells`:                                                                                        "facts_of_ended_jobs",
 		`UPDATE visibility_facts SET last_ordinal = 5`:                                                                                     "facts_of_ended_jobs",
 		`UPDATE brands SET number = 2`:                                                                                                     "facts_of_ended_jobs facts_equal_their_answers",
 		`UPDATE job_results SET ordinal = 12 - ordinal WHERE ordinal >= 3; UPDATE job_results SET ordinal = ordinal - 5 WHERE ordinal > 7`: "facts_of_ended_jobs",
 		`UPDATE job_results SET answer = '{"text":"Ostrel."}' WHERE ordinal = 1`:                                                           "facts_equal_their_answers",
-		`UPDATE job_results SET answer = replace(answer, 'a.example', 'b.example') WHERE ordinal = 1`:                                      "facts_equal_their_answers",
 		`UPDATE job_results SET answer = 'x' WHERE ordinal = 1; UPDATE usage_records SET jobs = 5`:                                         "run_usage facts_equal_their_answers",
 		// These facts will be replaced, or are kept because their answers are not.
 		`UPDATE brand_revisions SET revision = 2; UPDATE job_results SET answer = '{"text":"Ostrel."}' WHERE ordinal = 1`:                  "",
 		`UPDATE visibility_facts SET deleted = true; UPDATE job_results SET answer = NULL`:                                                 "",
 		`UPDATE visibility_facts SET deleted = true`:                                                                                       "facts_of_ended_jobs",
-		`UPDATE visibility_facts SET revision = 2`:                                                                                         "facts_of_ended_jobs",
 		`UPDATE events SET type = 'run.completed'`:                                                                                         "run_event",
-		`UPDATE events SET type = 'webhook.test'`:                                                                                          "run_event",
 		`UPDATE events SET type = 'webhook.test'; UPDATE accounts SET erased_at = now()`:                                                   "",
 		`UPDATE measurement_runs SET status = 'running', finished_at = NULL`:                                                               "run_state account_months run_event",
 		`DELETE FROM events; UPDATE schema_migrations SET applied_at = now() - interval '25 hours'`:                                        "run_event",
@@ -114,7 +100,6 @@ func TestVerifyFindsEachBrokenInvariant(t *testing.T) {
 		INSERT INTO alerts (account_id, id, type, severity, status, title, message, direction, detected_at, schedule_id, fingerprint)
 		SELECT account_id, gen_random_uuid(), 'run_failed', 'low', 'open', 'a', 'a', 'none', now(), id, 'run_failed' FROM schedules, generate_series(1, 2)`: "derived_fingerprint",
 		`UPDATE job_results SET error_code = NULL, error_message = NULL`:                                                            "run_counters facts_of_ended_jobs",
-		`INSERT INTO job_leases SELECT account_id, id, 4, 4, 'p', created_at, 'held', 1, 1, now(), now(), id FROM measurement_runs`: "job_once",
 		`INSERT INTO job_leases SELECT account_id, id, 2, 3, 'p', created_at, 'held', 1, 1, now(), now(), id FROM measurement_runs`: "job_once lease_of_one_model",
 		`INSERT INTO job_attempts SELECT account_id, id, 5, 1, 'retry' FROM measurement_runs`:                                       "job_run_exists",
 		`INSERT INTO job_holds SELECT account_id, id, 'p', 1 FROM measurement_runs`:                                                 "job_holds",
@@ -191,17 +176,6 @@ type within struct{ pgx.Tx }
 func (w within) BeginTx(ctx context.Context, _ pgx.TxOptions) (pgx.Tx, error) { return w.Begin(ctx) }
 
 var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-`)
-
-// TestVerifyHelp: the help lists the invariants.
-func TestVerifyHelp(t *testing.T) {
-	t.Parallel()
-	_, help, _ := aiv(t.Context(), "verify", "-h")
-	for _, i := range capability.Invariants() {
-		if want := "\n  " + i.Name + ": " + i.Doc + "\n"; !strings.Contains(help, want) {
-			t.Errorf("want %q in:\n%s", want, help)
-		}
-	}
-}
 
 // TestVerifyCommand: the violations are printed with ids as all commands print them, and decide the exit status.
 func TestVerifyCommand(t *testing.T) {

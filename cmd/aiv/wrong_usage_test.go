@@ -16,7 +16,6 @@ func TestWrongUsage(t *testing.T) {
 	t.Parallel()
 	account, credential := store.NewID().Text("acct"), store.NewID().Text("cred")
 	const key = "aiv_live_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123"
-	const part = "0123456789abcdefghijklmnopqrstuvwxyz" // of a key, which is not known as one
 	top, keys := "aiv -h", "aiv keys -h"
 	tests := []struct {
 		line, fault, help string
@@ -25,76 +24,44 @@ func TestWrongUsage(t *testing.T) {
 		{"frobnicate", "unknown command \"frobnicate\"; the commands of aiv are " + strings.Join(names(commands()), ", "), top},
 		{"keys rotat", "unknown command \"rotat\"; did you mean `aiv keys rotate`?", keys},
 		{"keys -json list", "flags follow the command: aiv keys COMMAND -flag", keys},
-		{"help key", "unknown command \"key\"; did you mean `aiv keys`?", top},
-		{"plans set", "aiv plans set requires CODE and -features", "aiv plans set -h"},
 		{"plans set 'a b' -features ''", "invalid plan code \"a b\": use 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit", "aiv plans set -h"},
 		{"plans set a -features X", "invalid feature \"X\": use 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit", "aiv plans set -h"},
 		{"plans set a -features x,,y", "invalid value \"x,,y\" for flag -features: a list element is empty", "aiv plans set -h"},
-		{"plans set a -features x -rate many", "invalid value \"many\" for flag -rate: must be a number of requests per minute from 1 to 1000000", "aiv plans set -h"},
-		{"plans set a -feature x", "unknown flag -feature; did you mean -features?", "aiv plans set -h"},
 		{"plans list -frobnicate", "aiv plans list has no flag -frobnicate", "aiv plans list -h"},
 		{"accounts create -name", "flag -name requires a value", "aiv accounts create -h"},
-		{"accounts create -name ' ' -plan growth", "-name is empty", "aiv accounts create -h"},
 		{"accounts create -name \xff -plan growth", "-name is not valid UTF-8", "aiv accounts create -h"},
 		{"accounts create", "aiv accounts create requires -name and -plan", "aiv accounts create -h"},
 		{"accounts set-plan " + credential + " growth", "ID must be an account's id, acct_ and 26 characters; see aiv accounts list", "aiv accounts set-plan -h"},
-		{"keys list -account ''", "-account is empty", "aiv keys list -h"},
 		{"keys revoke " + key, "ID must be a credential's id, cred_ and 26 characters; see aiv keys list", "aiv keys revoke -h"},
-		{"jobs list -run " + part, "-run must be a run's id, run_ and 26 characters; see aiv runs list", "aiv jobs list -h"},
 		{"keys revoke " + credential + " " + key, "unexpected argument \"aiv_live_01234567…\" for aiv keys revoke", "aiv keys revoke -h"},
 		{"keys set " + credential, "nothing to set: give -name, -scopes, -rate or -expires", "aiv keys set -h"},
 		{"keys set " + credential + " -expires tomorrow", "invalid value \"tomorrow\" for flag -expires: must be an RFC 3339 time, such as 2031-01-31T00:00:00Z, or never", "aiv keys set -h"},
-		{"keys rotate -json " + credential + " -grace soon", "invalid value \"soon\" for flag -grace: must be a duration, such as 400d, 24h, 90m or 30s", "aiv keys rotate -h"},
-		{"keys create", "aiv keys create requires -account, -name and -scopes", "aiv keys create -h"},
 		{"keys create -account " + account + " -name ci -scopes foo",
 			"unknown scope \"foo\"; the scopes are runs:read, runs:write, recommendations:read, alerts:read, webhooks:manage", "aiv keys create -h"},
-		{"keys set " + credential + " -name ''", "the credential name is empty", "aiv keys set -h"},
-		{"keys set " + credential + " -name \xff", `invalid value "\xff" for flag -name: must be valid UTF-8`, "aiv keys set -h"},
-		{"workers create -name x -providers \xff", `invalid value "\xff" for flag -providers: must be valid UTF-8`, "aiv workers create -h"},
 		{"keys set " + credential + " -expires 2020-01-02T03:04:05Z",
 			"the expiry 2020-01-02T03:04:05Z is in the past; use aiv keys revoke to end a key now", "aiv keys set -h"},
-		{"keys rotate -json " + credential + " -expires 2020-01-02T03:04:05Z",
-			"the expiry 2020-01-02T03:04:05Z is in the past; use aiv keys revoke to end a key now", "aiv keys rotate -h"},
-		{"catalog import", "aiv catalog import requires FILE", "aiv catalog import -h"},
 		{"usage -from 2026", "invalid value \"2026\" for flag -from: must be a month such as 2026-11", "aiv usage -h"},
 		{"usage -from 2026-11 -to 2026-10", "-to must not be before -from", "aiv usage -h"},
 		{"runs list -limit 10001", "-limit must be a whole number from 1 to 10000", "aiv runs list -h"},
-		{"providers met", "aiv providers met requires CODE, DEPENDENCY and -note", "aiv providers met -h"},
 		{"providers unmet openai key -note x", "DEPENDENCY must be one of configuration, secret, contract, legal_approval, not \"key\"", "aiv providers unmet -h"},
 		{"plans list -database-url x -data-dir y", "-data-dir and -database-url name two databases; give one of them", "aiv plans list -h"},
-		{"plans list -data-dir ''", "-data-dir is empty", "aiv plans list -h"},
 		{"demo -webhook-allow-private=false", "aiv demo has no flag -webhook-allow-private", "aiv demo -h"},
-		{"serve -admin-host ''", "-admin-host is empty", "aiv serve -h"},
-		{"work -provider ' ' -- true", "-provider is empty", "aiv work -h"},
 		{"serve -max-connections 0", "-max-connections must be at least 1", "aiv serve -h"},
-		{"dispatch -max-connections-per-address 0", "-max-connections-per-address must be at least 1", "aiv dispatch -h"},
 		{"serve -read-max-lag 1s", "-read-max-lag requires -read-url (AIV_READ_URL)", "aiv serve -h"},
-		{"serve -read-url x -read-max-lag 0s", "-read-max-lag must be more than 0", "aiv serve -h"},
 		{"serve -read-url x -read-max-lag 2001ms", "-read-max-lag must be at most 2s", "aiv serve -h"},
 		{"serve -admin-addr :http9", `the port of -admin-addr (AIV_ADMIN_ADDR) must be from 0 to 65535 or the name of a service, not "http9"`, "aiv serve -h"},
-		{"dispatch -addr 127.0.0.1:70000", `the port of -addr (AIV_WORKER_ADDR) must be from 0 to 65535 or the name of a service, not "70000"`, "aiv dispatch -h"},
-		{"demo -worker-addr ::1:80", `-worker-addr (AIV_WORKER_ADDR) must be HOST:PORT, not "::1:80"`, "aiv demo -h"},
-		{"webhooks listen", "aiv webhooks listen requires -secret-file or -secret", "aiv webhooks listen -h"},
 		{"webhooks listen -secret whsec_x -secret-file nosuch", "-secret-file and -secret name two secrets; give one of them", "aiv webhooks listen -h"},
-		{"webhooks listen -secret whsec_x -addr foo", `-addr must be HOST:PORT, not "foo"`, "aiv webhooks listen -h"},
 		{"work -url http://127.0.0.1:1 -token-file nosuch", "aiv work requires COMMAND...", "aiv work -h"},
 		{"work -engine openai -url http://127.0.0.1:1", "openai requires -engine-key-file or the environment variable OPENAI_API_KEY", "aiv work -h"},
 		{"work -engine chat -engine-url http://a/v1 -url http://127.0.0.1:1", "aiv work requires -token-file and -provider", "aiv work -h"},
 		{"work -engine gpt -explain", "-engine must be one of openai, anthropic, gemini, perplexity, xai, chat, not \"gpt\"", "aiv work -h"},
 		{"work -engine openai -explain -- true", "-engine replaces COMMAND: give one of them", "aiv work -h"},
-		{"work -explain", "-explain requires -engine", "aiv work -h"},
-		{"work -url http://127.0.0.1:1 -token-file nosuch -engine-timeout 1m -- true", "-engine-timeout requires -engine", "aiv work -h"},
 		{"work -engine openai -explain -try -model m", "-explain and -try exclude each other", "aiv work -h"},
 		{"work -engine openai -explain -engine-timeout 4s", "-engine-timeout must be from 5s to 30m", "aiv work -h"},
-		{"work -engine openai -explain -engine-max-output 255", "-engine-max-output must be from 256 to 128000", "aiv work -h"},
 		{"work -engine openai -explain -engine-resolve-links", "-engine-resolve-links is for gemini only", "aiv work -h"},
-		{"work -engine chat -explain", "-engine-url is required: the base address of the server, such as http://127.0.0.1:11434/v1", "aiv work -h"},
 		{"work -engine openai -explain -engine-url http://proxy/v1", "-engine-url must begin with https://, except for loopback hosts and for chat without a key", "aiv work -h"},
-		{"work -engine openai -explain -engine-url https://u:p@host", "-engine-url must be http://HOST[:PORT][/PATH] or https://HOST[:PORT][/PATH]", "aiv work -h"},
 		{"work -engine openai -try", "-try requires -model or -job", "aiv work -h"},
-		{"work -engine openai -try -model m -job file", "-model is of the sample job, which -job replaces", "aiv work -h"},
 		{"work -engine openai -model m", "-job, -model and -json require -explain or -try", "aiv work -h"},
-		{"demo -leave mistral", "invalid value \"mistral\" for flag -leave: must be one of openai, anthropic, google, perplexity, xai", "aiv demo -h"},
 		{"work -url http://127.0.0.1:1 -token-file nosuch -parallel 0 -- true", "-parallel must be from 1 to 10000", "aiv work -h"},
 		{"migrate -status -grant r", "-status changes nothing, and -distribute, -grant and -grant-dispatch do; give one of them", "aiv migrate -h"},
 		{"migrate -grant r -grant-dispatch r", "-grant and -grant-dispatch each revoke what the other grants; give two roles", "aiv migrate -h"},
@@ -134,27 +101,6 @@ func TestHelpIsOutput(t *testing.T) {
 		code, stdout, stderr := aiv(t.Context(), words(line)...)
 		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, want) {
 			t.Errorf("aiv %s: exit %d, stdout %q, stderr\n%s", line, code, stdout, stderr)
-		}
-	}
-}
-
-// TestHelpOfValues: the help says which values a flag or an argument may have, and what applies without it.
-func TestHelpOfValues(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ line, want string }{
-		{"providers met -h", "DEPENDENCY is one of configuration, secret, contract, legal_approval."},
-		{"providers set -h", "at most N jobs in each UTC minute; none: no limit (default: unchanged)"},
-		{"keys create -h", "or never (default: never)"},
-		{"keys set -h", "the credential's NAME (default: unchanged)"},
-		{"plans set -h", "their own rate, from 1 to 1000000 (default: 60)"},
-		{"audit list -h", "from 1 to 10000 (default: 100)"},
-		{"status -h", "default: $XDG_DATA_HOME/aiv, else ~/.local/share/aiv; for root perhaps /var/lib/aiv)"},
-		{"demo -h", "default: $XDG_DATA_HOME/aiv-demo, else ~/.local/share/aiv-demo; for root perhaps /var/lib/aiv-demo)"},
-		{"serve -h", "for reads only; at least 21 (default: 24)"},
-		{"dispatch -h", "connections to the database; at least 19 (default: 20)"},
-	} {
-		if code, stdout, _ := aiv(t.Context(), words(test.line)...); code != 0 || !strings.Contains(stdout, test.want) {
-			t.Errorf("aiv %s: exit %d, no %q in\n%s", test.line, code, test.want, stdout)
 		}
 	}
 }
@@ -200,16 +146,14 @@ func TestTableOfCommands(t *testing.T) {
 
 func TestVersionIsPrinted(t *testing.T) {
 	t.Parallel()
-	code, stdout, _ := aiv(t.Context(), "--version")
-	if code != 0 || !strings.HasPrefix(stdout, "aiv ") || !strings.Contains(stdout, "go1.") {
-		t.Errorf("exit %d, %q", code, stdout)
-	}
-	code, stdout, _ = aiv(t.Context(), "version", "-json")
-	for _, member := range []string{"version", "commit", "committed_at", "modified", "go", "platform"} {
-		if code != 0 || !strings.Contains(stdout, `"`+member+`":`) {
-			t.Errorf("exit %d, no %s in %s", code, member, stdout)
+	prints := func(line, pattern string) {
+		t.Helper()
+		if code, stdout, _ := aiv(t.Context(), words(line)...); code != 0 || !regexp.MustCompile(pattern).MatchString(stdout) {
+			t.Errorf("aiv %s: exit %d, %s", line, code, stdout)
 		}
 	}
+	prints("--version", `^aiv .*go1\.`)
+	prints("version -json", `^\{"version":.*"commit":.*"committed_at":.*"modified":.*"go":.*"platform":`)
 }
 
 // What the shell takes for itself of an example.

@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -34,55 +32,6 @@ func TestFormatDuration(t *testing.T) {
 		if got := FormatDuration(d); got != want {
 			t.Errorf("FormatDuration(%d) = %q, want %q", d, got, want)
 		}
-	}
-}
-
-func TestIsTerminal(t *testing.T) {
-	t.Parallel()
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	defer w.Close()
-	// The controlling side of a terminal is a character device, too.
-	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer terminal.Close()
-	got := []bool{IsTerminal(null), IsTerminal(w), IsTerminal(&strings.Builder{}), IsTerminal(terminal)}
-	if want := []bool{false, false, false, true}; !slices.Equal(got, want) {
-		t.Errorf("null device, pipe, memory, terminal: %v, want %v", got, want)
-	}
-}
-
-// TestProgressIsErased: the line is rewritten at most ten times a second, and erased at the end.
-func TestProgressIsErased(t *testing.T) {
-	t.Parallel()
-	var b strings.Builder
-	var now time.Time
-	report, end := progressOn(&b, func() time.Time { return now }, LinesRead)
-	for line := range 1000 {
-		now = now.Add(300 * time.Microsecond)
-		report(line + 1)
-	}
-	end()
-	want := "\rReading the file: 334 lines …\rReading the file: 668 lines …\r\x1b[K"
-	if b.String() != want {
-		t.Errorf("%q, want %q", b.String(), want)
-	}
-	b.Reset()
-	report, end = progressOn(&b, func() time.Time { return now }, LinesRead)
-	report(1)
-	end()
-	if b.String() != "" {
-		t.Errorf("output of a short import: %q", b.String())
 	}
 }
 

@@ -20,8 +20,6 @@ func TestPrepareFolder(t *testing.T) {
 		reason  string
 	}{
 		{"does not exist", func(string) error { return nil }, used},
-		{"empty", func(dir string) error { return os.Mkdir(dir, 0o755) }, used},
-		{"marked", mark, used},
 		{"marked and used", func(dir string) error {
 			return errors.Join(mark(dir), os.Mkdir(filepath.Join(dir, "postgresql"), 0o700))
 		}, used},
@@ -55,19 +53,6 @@ func TestPrepareFolder(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestFolderBehindLinkOfAnother: nothing is made in a folder that another account has chosen by a link. It needs root,
-// as changing owners does.
-func TestFolderBehindLinkOfAnother(t *testing.T) {
-	t.Parallel()
-	if os.Geteuid() != 0 {
-		return
-	}
-	base := t.TempDir()
-	target, link := filepath.Join(base, "target"), filepath.Join(base, "link")
-	must(t, errors.Join(os.Mkdir(target, 0o755), os.Symlink(target, link), os.Lchown(link, 12345, 12345)))
-	refuses(t, base, filepath.Join(link, "demo"), link+" is a symbolic link of user 12345")
 }
 
 // refuses checks that a folder is not used, for a reason, and that nothing below base changes.

@@ -18,13 +18,9 @@ func TestTextOfEngines(t *testing.T) {
 		leave []string
 		want  string
 	}{
-		{nil, "RUN=$(ask first-$NEW openai/gpt-5-search |"},
 		{[]string{"anthropic", "openai"}, "RUN=$(ask first-$NEW google/gemini-2.5-pro |"},
-		{[]string{"openai"}, "five seconds later: the run is completed"},
 		{workedProviders, "the run waits for the workers that you start below"},
-		{[]string{"openai"}, " work -url http://127.0.0.1:8081 -token-file worker.token -provider mistral -parallel 4 -- sh answer.sh\n"},
 		{nil, "\n/bin/aiv demo -leave openai\n/bin/aiv work -engine openai -provider openai -url http://127.0.0.1:8081 -token-file worker.token\n\n"},
-		{[]string{"google", "xai"}, "\nask google-$NEW google/gemini-3.8-flash\nask xai-$NEW xai/grok-4.7\n\n"},
 		{[]string{"google", "xai"}, "\necho TOKEN >worker.token\n/bin/aiv work -engine gemini -provider google -url http://127.0.0.1:8081 -token-file worker.token\n" +
 			"/bin/aiv work -engine xai -provider xai -url http://127.0.0.1:8081 -token-file worker.token\n\n"},
 	} {
@@ -71,8 +67,6 @@ func TestPrintedCommandsWorkLater(t *testing.T) {
 		{"/tmp/go-build1137184895/b001/exe/aiv", module, inPath, "go run ./cmd/aiv", module},
 		{"/tmp/go-build1137184895/b001/exe/aiv", sub, inPath, "go run aiv/cmd/aiv", sub},
 		{"/home/a/.cache/go-build/64/" + entry, module, inPath, "go run ./cmd/aiv", module},
-		{"/home/a/cache/64/" + entry, module, inPath, "go run ./cmd/aiv", module}, // with another GOCACHE
-		{filepath.Join(inPath, "aiv"), module, inPath, "aiv", ""},
 		{linked, module, inPath, "aiv", ""},
 		{filepath.Join(elsewhere, "aiv"), module, inPath, filepath.Join(elsewhere, "aiv"), ""},
 		{filepath.Join(inPath, "aiv"), module, "", filepath.Join(inPath, "aiv"), ""},

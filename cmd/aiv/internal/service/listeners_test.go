@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"strings"
 	"testing"
 )
 
@@ -14,13 +13,6 @@ func listen(t *testing.T, addr string) net.Listener {
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
-}
-
-// TestIPv4AddressIsNotIPv6: an IPv4 address is not listened at by IPv6.
-func TestIPv4AddressIsNotIPv6(t *testing.T) {
-	if got := listen(t, "0.0.0.0:0").Addr().String(); !strings.HasPrefix(got, "0.0.0.0:") {
-		t.Errorf("0.0.0.0:0 is listened at as %s", got)
-	}
 }
 
 // TestListenOnFreePorts: only the listener whose default address is in use gets another port, and an address that was
