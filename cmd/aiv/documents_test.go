@@ -5,84 +5,61 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-var (
-	markdownLink    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
-	markdownHeading = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	notInAnchor     = regexp.MustCompile(`[^a-z0-9 _-]`)
-)
-
-// TestDocumentLinks follows the links of all documents to files of the repository and to headings.
+// TestDocumentLinks follows the links of all documents to files of the repository and to headings. The list at the top of
+// OPERATING.md links to each of its sections, in their order.
 func TestDocumentLinks(t *testing.T) {
 	const root = "../.."
-	documents := 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Ext(path) != ".md" {
+	documents := make(map[string]string) // by path
+	must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && filepath.Ext(path) == ".md" {
+			text, err := os.ReadFile(path)
+			documents[path] = string(text)
 			return err
 		}
-		documents++
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		for _, m := range markdownLink.FindAllStringSubmatch(string(text), -1) {
-			if link := m[1]; !strings.Contains(link, "://") {
-				checkLink(t, path, link)
+		return err
+	}))
+	for path, text := range documents {
+		for _, link := range matched(`\]\(([^()\s]+)\)`, text) {
+			if strings.Contains(link, "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(link, "#")
+			target := path
+			if file != "" {
+				target = filepath.Join(filepath.Dir(path), file)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", path, link, err)
+			}
+			isTarget := func(heading string) bool { return anchorOf(heading) == anchor }
+			if anchor != "" && !slices.ContainsFunc(matched(`(?m)^#+ (.*)$`, documents[target]), isTarget) {
+				t.Errorf("%s links to %s: %s has no such heading", path, link, target)
 			}
 		}
-		return nil
-	})
-	must(t, err)
-	if documents < 6 {
-		t.Errorf("found %d documents, want README.md and at least five others", documents)
+	}
+	operating := documents[filepath.Join(root, "cmd/aiv/OPERATING.md")]
+	top, _, _ := strings.Cut(operating, "\n## ")
+	sections := matched(`(?m)^## (.*)$`, operating)
+	equal(t, sections, matched(`\[([^]]+)\]\(#`, top), "list of sections")
+	if len(documents) < 6 || len(sections) == 0 {
+		t.Errorf("found %d documents, and %d sections", len(documents), len(sections))
 	}
 }
 
-// TestContentsLinkToSections: the list at the top of OPERATING.md links to each of its sections, in their order.
-func TestContentsLinkToSections(t *testing.T) {
-	text, err := os.ReadFile("OPERATING.md")
-	must(t, err)
-	top, _, _ := strings.Cut(string(text), "\n## ")
-	matches := func(pattern, text string) (found []string) {
-		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
-			found = append(found, m[1])
-		}
-		return found
+// matched returns what the group of a pattern matches.
+func matched(pattern, text string) (found []string) {
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
 	}
-	sections := matches(`(?m)^## (.*)$`, string(text))
-	equal(t, sections, matches(`\[([^]]+)\]\(#`, top), "list of sections")
-	if len(sections) == 0 {
-		t.Error("OPERATING.md has no sections")
-	}
+	return found
 }
 
-// checkLink reports a link of a document to a file or heading that does not exist.
-func checkLink(t *testing.T, document, link string) {
-	t.Helper()
-	file, anchor, _ := strings.Cut(link, "#")
-	target := document
-	if file != "" {
-		target = filepath.Join(filepath.Dir(document), file)
-	}
-	if _, err := os.Stat(target); err != nil {
-		t.Errorf("%s links to %s: %v", document, link, err)
-		return
-	}
-	if anchor == "" {
-		return
-	}
-	text, err := os.ReadFile(target)
-	must(t, err)
-	for _, m := range markdownHeading.FindAllStringSubmatch(string(text), -1) {
-		if anchorOf(m[1]) == anchor {
-			return
-		}
-	}
-	t.Errorf("%s links to %s: %s has no such heading", document, link, target)
-}
+var notInAnchor = regexp.MustCompile(`[^a-z0-9 _-]`)
 
 // anchorOf returns the anchor that GitHub gives a heading.
 func anchorOf(heading string) string {

@@ -53,7 +53,6 @@ func TestKeysFromIssueToRevocation(t *testing.T) {
 		piped(misuse("keys rotate", "cred_00000000000000000000000000", secretInPipe)),
 		{line: "keys list", stdout: "There are no credentials; create one with aiv keys create.\n"},
 		{line: "audit list", stdout: "There are no changes.\n"},
-		{line: "plans list -json", stdout: "[]\n"},
 		{line: "accounts list", stdout: "There are no accounts; create one with aiv accounts create.\n"},
 		{line: "plans set growth -features api_access,api_access,beta -rate 120 -json",
 			stdout: planJSON("growth", `"api_access","beta"`,
@@ -69,14 +68,9 @@ trial   none             60 (default)         none            1000000 (default)
 `},
 		{line: "accounts create -json -name 'Acme & Söhne' --plan growth",
 			stdout: accountJSON("{acct1}", "Acme & Söhne", "growth", noQuota) + "\n"},
-		fails("accounts create -name X -plan gold", "there is no plan \"gold\"; see aiv plans list"),
-		{line: "accounts set-plan {acct1} trial -json",
-			stdout: accountJSON("{acct1}", "Acme & Söhne", "trial", noQuota) + "\n"},
 		{line: "accounts set-plan {acct1} growth", stdout: "Account {acct1}, \"Acme & Söhne\", is now on plan growth.\n"},
 		{line: "keys create -account {acct1} -name ci -scopes runs:read,runs:write -json", stderr: shown("{cred1}"),
 			stdout: credentialJSON("{cred1}", "{acct1}", "ci", "{prefix1}", readWrite, active+`{key1}"`)},
-		fails("keys create -account "+absent+" -name ci -scopes runs:read -json",
-			"there is no account {acct2}; see aiv accounts list"),
 		{line: "keys create -account {acct1} -name desk -scopes '' -rate 5 -expires 2999-01-31T00:00:00+01:00",
 			stderr: shown("{cred2}"), stdout: `
 Credential {cred2}, "desk", belongs to {acct1}: scopes none; 5 requests per minute; expires: 2999-01-30T23:00:00Z.
@@ -102,15 +96,13 @@ The old key, of {cred2}, stays valid for 1h30m, or until its expiry if that is e
 		{line: "keys enable {cred3}", stdout: three + "active" + state},
 		{line: "keys revoke {cred3}", stdout: three + "revoked" + state},
 		fails("keys enable {cred3}", "{cred3} is revoked, which is permanent; create another with aiv keys create"),
-		fails("keys revoke cred_00000000000000000000000000", "there is no credential {cred5}; see aiv keys list"),
-		{line: "keys list -account " + absent + " -json", stdout: "[]\n"},
-		{line: "accounts create -name B -plan growth", stdout: "Account {acct3} was created: \"B\" on plan growth.\n"},
-		{line: "keys create -account {acct3} -name 'two\tcells\x1b[2J\u202e' -scopes runs:read -json", stderr: shown("{cred6}"),
-			stdout: credentialJSON("{cred6}", "{acct3}", "two\\tcells\\u001b[2J\u202e", "{prefix3}", `"runs:read"`, active+`{key5}"`)},
+		{line: "accounts create -name B -plan growth", stdout: "Account {acct2} was created: \"B\" on plan growth.\n"},
+		{line: "keys create -account {acct2} -name 'two\tcells\x1b[2J\u202e' -scopes runs:read -json", stderr: shown("{cred5}"),
+			stdout: credentialJSON("{cred5}", "{acct2}", "two\\tcells\\u001b[2J\u202e", "{prefix3}", `"runs:read"`, active+`{key5}"`)},
 		// The columns are as wide as the ids that stand here by name.
-		{line: "keys list -account {acct3}", stdout: `
+		{line: "keys list -account {acct2}", stdout: `
 ID                               ACCOUNT                          NAME            KEY                 SCOPES     RATE  STATE   EXPIRES
-{cred6}  {acct3}  two�cells�[2J�  {prefix3}…  runs:read  120   active  never
+{cred5}  {acct2}  two�cells�[2J�  {prefix3}…  runs:read  120   active  never
 `},
 	})
 
@@ -118,7 +110,7 @@ ID                               ACCOUNT                          NAME          
 	var stderr strings.Builder
 	p := testProgram(full{}, &stderr, s.env)
 	code := p.Run(t.Context(), []string{"keys", "create", "-account", s.names[0], "-name", "n", "-scopes", "runs:read", "-json"})
-	unshown := "aiv: credential {cred7} was created, but its key could not be printed; revoke it: write the output: no space left on device\n"
+	unshown := "aiv: credential {cred6} was created, but its key could not be printed; revoke it: write the output: no space left on device\n"
 	if got := s.name(stderr.String()); code != 1 || got != unshown {
 		t.Errorf("exit %d, stderr %q; want 1, %q", code, got, unshown)
 	}

@@ -48,13 +48,10 @@ func TestPurgeCommand(t *testing.T) {
 	before := prints{"usage -json", 0, `\{.*\{`}.expect(t, s.url())
 	const notATime = ` is neither a time such as 2026-01-31T00:00:00Z nor an age such as 400d`
 	s.run(t, []step{
-		misuse("purge", "", "aiv purge requires -runs-before"),
 		misuse("purge", "-runs-before yesterday", `-runs-before: "yesterday"`+notATime),
-		misuse("purge", "-runs-before -5h", `-runs-before: "-5h"`+notATime),
 		misuse("purge", "-runs-before 1.5d", `-runs-before: "1.5d"`+notATime),
 		misuse("purge", "-runs-before 2999-01-01T00:00:00Z", "-runs-before: the time is in the future"),
 		misuse("purge", "-runs-before 400d -remember 1h", "-remember must be at least 24h: clients are promised that time"),
-		{line: "purge -runs-before 2020-01-01T00:00:00Z", stdout: "Deleted 0 runs with 0 jobs that finished before 2020-01-01T00:00:00Z.\n"},
 		{line: "purge -runs-before 400d -json", stdout: `{"finished_before":"{time}","runs":1,"jobs":4}` + "\n"},
 		intact,
 		{line: "purge -runs-before 400d -json", stdout: `{"finished_before":"{time}","runs":0,"jobs":0}` + "\n"},
@@ -80,7 +77,6 @@ func TestEraseCommand(t *testing.T) {
 	}
 	s.names = []string{a.Text("acct"), "{a}", b.Text("acct"), "{b}"}
 	s.run(t, []step{
-		misuse("accounts erase", "{a}", "aiv accounts erase requires -confirm"),
 		{line: "accounts erase {a} -confirm B", code: 1, stderr: `aiv: the name of account {a} is not "B"; nothing was changed; see aiv accounts list` + "\n"},
 		fails("accounts erase acct_01k3s4x0a1fvt8s9w2y7b6c5d4 -confirm B",
 			"there is no account {acct1}; see aiv accounts list"),

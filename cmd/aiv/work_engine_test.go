@@ -39,8 +39,6 @@ User-Agent: aiv-work/1
 			"ISO 3166-1 code BR. Answer in the language with the code pt-BR (locale pt-BR).", `"x-goog-api-key":"KEY"`}},
 		{"-engine xai -explain -job -", `{"measurement_type":"grounded","model":{"provider_model":"m"},"question":{"text":"Q"},"locale":"a","country":"b","language":"c"}`, nil, 0, []string{`"content": "Q"`}},
 		{"-engine xai -explain -job -", `{"measurement_type":"grounded"}`, nil, 1, []string{"does not contain a job as a claim returns it"}},
-		{"-engine xai -explain -job -", `[]`, nil, 1, []string{"does not contain a job as a claim returns it"}},
-		{"-engine xai -explain -job " + filepath.Join(dir, "none"), "", nil, 1, []string{"no such file"}},
 		{"-engine chat -explain -model m -engine-url http://127.0.0.1:1/v1/ -engine-max-output 300", "", nil, 0,
 			[]string{chatRequest, `"max_tokens": 300`}},
 		{"-engine chat -explain -engine-url http://127.0.0.1:1/v1 -engine-key-file " + filepath.Join(dir, "none"), "", nil, 0, []string{"Authorization: Bearer KEY\n"}},

@@ -57,15 +57,6 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 	}
 }
 
-// TestMemoryForMedium: large requests leave memory for medium ones.
-func TestMemoryForMedium(t *testing.T) {
-	b := budget{free: forMedium + 4096, counted: 1}
-	large, fits := b.reserve(&exchange{}, medium+1), b.reserve(&exchange{}, medium)
-	if large != batch.ErrOverloaded || fits != nil {
-		t.Errorf("a large request: %v; a medium one: %v", large, fits)
-	}
-}
-
 // TestRefusedForItsSize: a request whose announced body does not fit, or is too large, is rejected before any of it is
 // received. One whose values need more memory than others leave is rejected before it is parsed, unless it is the only
 // request.

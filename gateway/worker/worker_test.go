@@ -1,12 +1,9 @@
 package worker_test
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -95,7 +92,7 @@ func TestLeavingClient(t *testing.T) {
 	s.run()
 	stays := s.claimWaiting()
 	body := aClaim(1, 30)
-	c := s.dial("claim", len(body), "")
+	c := s.dial("claim", len(body))
 	io.WriteString(c, body)
 	s.waiting(2)
 	c.Close()
@@ -118,66 +115,13 @@ func TestRevokedWhileWaiting(t *testing.T) {
 	}
 }
 
-// dial opens a connection and sends the head of a request, with a further header.
-func (s *site) dial(route string, length int, header string) net.Conn {
+// dial opens a connection and sends the head of a request.
+func (s *site) dial(route string, length int) net.Conn {
 	s.t.Helper()
 	c, err := net.Dial("tcp", s.server.Listener.Addr().String())
 	must(s.t, err)
 	s.t.Cleanup(func() { c.Close() })
 	fmt.Fprintf(c, "POST /worker/v1/%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
-		"Content-Length: %d\r\n%s\r\n", route, s.token, length, header)
+		"Content-Length: %d\r\n\r\n", route, s.token, length)
 	return c
-}
-
-// beginSettling sends part of a body, which consists of spaces, unless the server rejects the request before.
-func (s *site) beginSettling(length, sent int) (c net.Conn, accepted bool) {
-	s.t.Helper()
-	c = s.dial("settle", length, "Expect: 100-continue\r\n")
-	r, err := http.ReadResponse(bufio.NewReader(c), nil)
-	must(s.t, err)
-	if r.StatusCode != http.StatusContinue {
-		return c, false
-	}
-	io.WriteString(c, strings.Repeat(" ", sent))
-	return c, true
-}
-
-// TestSlowBodies: clients that send large bodies slowly do not keep others from claiming and settling. A large request
-// is refused while they have the memory, and served when they have got 503 and their connections are closed.
-func TestSlowBodies(t *testing.T) {
-	s := newSite(t)
-	s.order(1, 1)
-	large := strings.Repeat(" ", 4<<20) + "{}"
-	var slow []net.Conn
-	refused := s.post("settle", large)
-	for n := 0; refused.status == 400; n++ {
-		if n == 400 {
-			t.Fatalf("%d slow bodies take up no memory", n)
-		}
-		if c, accepted := s.beginSettling(8<<20, 2<<20); accepted {
-			slow = append(slow, c)
-		}
-		refused = s.post("settle", large)
-	}
-	if refused.status != 503 || refused.body.Code != "overloaded" || refused.header.Get("Retry-After") != "1" {
-		t.Errorf("a large settlement: %d %s, Retry-After %s", refused.status, refused.raw, refused.header.Get("Retry-After"))
-	}
-	claimed := s.claim(1)
-	released := fmt.Sprintf(`{"jobs":[{"id":"%s","attempt":1,"outcome":"released"}]}`, claimed[0]["id"])
-	if r := s.post("settle", released); r.status != 200 {
-		t.Errorf("a small settlement: %d %s", r.status, r.raw)
-	}
-	storetest.Eventually(t, "a large settlement is read", func() bool { return s.post("settle", large).status == 400 })
-	must(t, slow[0].SetReadDeadline(time.Now().Add(storetest.Patience)))
-	buffered := bufio.NewReader(slow[0])
-	r, err := http.ReadResponse(buffered, nil)
-	must(t, err)
-	body, err := io.ReadAll(r.Body)
-	got := fmt.Sprintf("%d, Retry-After %s, close %v, %v", r.StatusCode, r.Header.Get("Retry-After"), r.Close, err)
-	if got != "503, Retry-After 1, close true, <nil>" || !strings.Contains(string(body), `"code":"unavailable"`) {
-		t.Errorf("the response to a slow body: %s: %s", got, body)
-	}
-	if _, err := buffered.ReadByte(); err != io.EOF {
-		t.Errorf("after the response: %v, want the end of the connection", err)
-	}
 }

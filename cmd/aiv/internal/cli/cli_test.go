@@ -23,14 +23,17 @@ func TestNearestCommandIsSuggested(t *testing.T) {
 	}
 }
 
-func TestFormatDuration(t *testing.T) {
+// TestTerminals: the null device and files are none, so that no secret stays in a file.
+func TestTerminals(t *testing.T) {
 	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		0: "0s", 50 * time.Millisecond: "50ms", 30 * time.Second: "30s", time.Minute: "1m", 75 * time.Second: "1m15s", 24 * time.Hour: "24h",
-		90 * time.Minute: "1h30m", time.Hour + time.Second: "1h0m1s",
-	} {
-		if got := FormatDuration(d); got != want {
-			t.Errorf("FormatDuration(%d) = %q, want %q", d, got, want)
+	for name, want := range map[string]bool{os.DevNull: false, filepath.Join(t.TempDir(), "file"): false, "/dev/ptmx": true} {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if got := IsTerminal(f); got != want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

@@ -87,24 +87,6 @@ SELECT (SELECT count(DISTINCT schedule_id) FROM schedule_occurrences WHERE evalu
 SELECT id FROM measurement_runs WHERE created_at > started_at OR COALESCE(started_at, created_at) > finished_at OR finished_at > now()
   OR created_at > now() - interval '10 seconds' OR created_at < now() - interval '90 days'`,
 		"answers that are not counted": `SELECT id FROM measurement_runs WHERE jobs_counted <> jobs_completed + jobs_failed`,
-		"ids that are not of their time": `
-SELECT id FROM measurement_runs
-WHERE ('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint <> floor(extract(epoch FROM created_at) * 1000)`,
-		"models and questions that there are not, or not of that language": `
-SELECT named.id FROM (
-  SELECT id, 'm' AS kind, unnest(model_ids) AS what, NULL AS language FROM measurement_runs
-  UNION ALL SELECT id, 'q', unnest(question_ids), language FROM measurement_runs
-  UNION ALL SELECT id, 'm', unnest(model_ids), NULL FROM recommendations UNION ALL SELECT id, 'q', unnest(question_ids), NULL FROM recommendations
-  UNION ALL SELECT id, 'm', model_id, NULL FROM alerts WHERE model_id IS NOT NULL
-  UNION ALL SELECT id, 'q', question_id, NULL FROM alerts WHERE question_id IS NOT NULL) named
-WHERE kind = 'm' AND NOT EXISTS (SELECT FROM models m WHERE m.id = what AND m.status = 'active')
-  OR kind = 'q' AND NOT EXISTS (SELECT FROM (
-      SELECT id, status, language FROM questions UNION ALL SELECT id, status, language FROM own_questions) q WHERE q.id = what AND q.status = 'active' AND q.language = COALESCE(named.language, q.language))`,
-		"insights that are about nothing of their run": `
-SELECT a.id FROM alerts a JOIN measurement_runs r ON r.account_id = a.account_id AND r.id = a.run_id
-WHERE NOT r.model_ids @> array_remove(ARRAY[a.model_id], NULL) OR NOT r.question_ids @> array_remove(ARRAY[a.question_id], NULL) OR r.country <> a.country
-UNION ALL SELECT c.id FROM recommendations c JOIN measurement_runs r ON r.account_id = c.account_id AND r.id = c.run_id
-WHERE NOT r.model_ids @> c.model_ids OR NOT r.question_ids @> c.question_ids`,
 		"insights from before their run had ended": `
 SELECT i.id FROM (SELECT account_id, id, run_id, detected_at AS at FROM alerts UNION ALL SELECT account_id, id, run_id, CASE WHEN schedule_id IS NULL THEN created_at ELSE updated_at END FROM recommendations) i
 JOIN measurement_runs r ON r.account_id = i.account_id AND r.id = i.run_id WHERE i.at < r.finished_at OR r.finished_at IS NULL OR i.at > now()`,

@@ -2,16 +2,17 @@ package service
 
 import (
 	"context"
-	"fmt"
-	"regexp"
+	"errors"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"aiv/cmd/aiv/internal/counting"
 	"aiv/gateway/telemetry"
 	"aiv/runs/jobs"
 	"aiv/store/storetest"
+	"aiv/store/task"
 )
 
 func TestMain(m *testing.M) {
@@ -20,45 +21,6 @@ func TestMain(m *testing.M) {
 }
 
 var must = storetest.Must
-
-// TestRecountMetrics: answers wait for their recount until it has ended.
-func TestRecountMetrics(t *testing.T) {
-	t.Parallel()
-	pool := storetest.Plain(t)
-	storetest.Exec(t, pool, `INSERT INTO plans (code, features) VALUES ('p', '{}')`,
-		`INSERT INTO accounts (id, name, plan_code) VALUES ('00000000-0000-7000-8000-000000000001', 'A', 'p')`,
-		`INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes) SELECT id, id, 'k', 'aiv_live_00000000', sha256('k'), '{}' FROM accounts`,
-		`INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ('q', '?', 'it', 'IT', 't', '{}', 'active')`,
-		`INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
-		   locale, country, language, total_jobs, jobs_completed, started_at, finished_at)
-		 SELECT id, id, id, 'completed', 'grounded', 'AIVM-1.0', '{a}', '{q}', 7, 'it-IT', 'IT', 'it', 7, 7, now(), now() FROM accounts`,
-		`INSERT INTO job_results (account_id, run_id, ordinal, attempts, settled, started_at, finished_at, answer)
-		 SELECT id, id, generate_series(1, 7), 1, true, now(), now(), '{"text":"Kovalt."}' FROM accounts`,
-		`INSERT INTO visibility_backlog (account_id, run_id) SELECT id, id FROM accounts`)
-	counter := counting.New(pool, nil)
-	want := func(recounted, waiting int, oldest string) {
-		t.Helper()
-		var e telemetry.Exposition
-		writeRecounts(pool, counter)(t.Context(), &e)
-		page := fmt.Sprintf(`(?s)\naiv_answers_recounted_total %d\n.*\naiv_answers_recounting %d\n.*\naiv_recount_oldest_seconds %s\n`, recounted, waiting, oldest)
-		if !regexp.MustCompile(page).MatchString(e.String()) {
-			t.Errorf("want %s:\n%s", page, e.String())
-		}
-	}
-	recounted := func(all int) {
-		t.Helper()
-		_, err := counter.Recount(t.Context())
-		must(t, err)
-		want(all, 0, "0")
-	}
-	want(0, 7, "0")
-	recounted(7)
-	storetest.Exec(t, pool, `INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
-		SELECT id, id, 1, 'own', 'Kovalt', '{}', '{}', '{}', false, 'active' FROM accounts`,
-		`INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT id, 1, now(), now() - interval '1 hour' FROM accounts`)
-	want(7, 7, `3[67]\d\d\.\d+`)
-	recounted(14)
-}
 
 // TestSlowBacklog: the database is up while the jobs that wait cannot be counted, and what can be read is on the page.
 func TestSlowBacklog(t *testing.T) {
@@ -105,4 +67,33 @@ func TestSlowBacklog(t *testing.T) {
 	if strings.Contains(got, "aiv_webhook_pending") {
 		t.Errorf("without a database:\n%s", got)
 	}
+}
+
+// TestTaskMetrics: a task that has not succeeded yet has no time of its latest success.
+func TestTaskMetrics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		result := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
+		r := task.NewRunner(slog.New(slog.DiscardHandler), []task.Task{
+			{Name: "fails", Every: time.Minute, Prompt: true, Run: result(errors.New("no connection"))},
+			{Name: "succeeds", Every: time.Minute, Prompt: true, Run: result(nil)},
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
+		defer cancel()
+		r.Run(ctx)
+		var page telemetry.Exposition
+		writeTasks(r)(t.Context(), &page)
+		for _, want := range []string{
+			`aiv_task_runs_total{task="fails",result="failed"} 2`,
+			`aiv_task_runs_total{task="succeeds",result="succeeded"} 2`,
+			`aiv_task_last_success_timestamp_seconds{task="succeeds"} 9.4668492e+08`, // 2 min after 2000-01-01
+		} {
+			if !strings.Contains(page.String(), "\n"+want+"\n") {
+				t.Errorf("%s is missing:\n%s", want, page.String())
+			}
+		}
+		if strings.Contains(page.String(), `seconds{task="fails"}`) {
+			t.Error(page.String())
+		}
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -170,31 +169,5 @@ func TestEndWhileSettlementsFail(t *testing.T) {
 					err, claims.Load(), settled.Load(), test.wantError, test.settled)
 			}
 		})
-	}
-}
-
-// TestDrainWhileClaiming: commands get no more than the drain time after SIGTERM while a claim has no response.
-func TestDrainWhileClaiming(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "command")
-	ctx, cancel := context.WithCancel(t.Context())
-	var claims atomic.Int64
-	if err := Run(ctx, config(t, func(request context.Context, route, body string) (int, string, error) {
-		if route == "/settle" {
-			return 200, settledAll(body), nil
-		}
-		switch claims.Add(1) {
-		case 1:
-			return 200, oneJob, nil
-		case 2:
-			awaitFile(request, file+".started")
-			cancel()
-			if !awaitFile(request, file+".terminated") {
-				t.Error("the command ran until the claim ended")
-			}
-		}
-		return 200, noJobs, nil
-	}, 2, shell(`trap 'echo >"$0.terminated"; exit' TERM; echo >"$0.started"; sleep 600 & wait`, file))); err != nil {
-		t.Error(err)
 	}
 }
