@@ -138,12 +138,3 @@ func TestScopesAndEvents(t *testing.T) {
 	equal(t, auth.Scopes, scopes, "scopes of the capabilities and of auth")
 	equal(t, events.Types(), types, "events of the capabilities and of package events")
 }
-
-// TestPublicIDs: the ids in the rows of an invariant are printed as all commands print them, if their kind has a
-// prefix.
-func TestPublicIDs(t *testing.T) {
-	t.Parallel()
-	id := store.NewID()
-	got := capability.PublicIDs("account " + id.UUID() + ", run " + id.UUID() + ", job " + id.UUID())
-	equal(t, "account "+id.Text("acct")+", run "+id.Text("run")+", job "+id.UUID(), got, "row")
-}

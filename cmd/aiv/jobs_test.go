@@ -79,35 +79,3 @@ func TestRunsAreListedAndCanceled(t *testing.T) {
 }
 
 var runID = regexp.MustCompile(`run_\w+`)
-
-// TestJobsOfABacklog: a job that a worker has is found behind more queued runs than are read, and a list of runs that
-// was cut off is reported.
-func TestJobsOfABacklog(t *testing.T) {
-	t.Parallel()
-	url := storetest.URL(t)
-	pool := connect(t, url)
-	account := sampleAccount(t, url)
-	writeRun(t, pool, account, "2026-03-01T00:00:00Z", 1)
-	storetest.Exec(t, pool, `
-WITH started AS (UPDATE measurement_runs SET status = 'running', started_at = now() RETURNING *), lease AS (
-  INSERT INTO job_leases (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until, started_at, worker_id)
-  SELECT account_id, id, 1, 1, 'acme', created_at, 'held', 1, 1, now() + interval '1 hour', now(), gen_random_uuid() FROM started
-)
-INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
-  locale, country, language, total_jobs, created_at)
-SELECT account_id, gen_random_uuid(), credential_id, measurement_type, methodology_version, model_ids, question_ids, repetitions,
-  locale, country, language, total_jobs, created_at + n * interval '1 s' FROM started, generate_series(1, 10000) n`)
-	const cut = "Only the newest 10000 runs that can have such jobs were read; use -run for an older one.\n"
-	for _, test := range []struct {
-		args, stdout, stderr string // stdout is a pattern
-	}{
-		{"-state running", `\trunning\t1\tnone\n$`, ""},
-		{"-state queued,running -provider acme", "^No jobs of queued or running runs match", cut},
-		{"-state queued -limit 2", `\tqueued\t0\tnone\n$`, "The list ends at -limit 2; more jobs follow.\n"},
-	} {
-		code, stdout, stderr := aiv(t.Context(), append(words("jobs list "+test.args), "-database-url", url)...)
-		if code != 0 || !regexp.MustCompile(test.stdout).MatchString(stdout) || stderr != test.stderr {
-			t.Errorf("aiv jobs list %s: exit %d, %s%s", test.args, code, stdout, stderr)
-		}
-	}
-}

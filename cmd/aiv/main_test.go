@@ -109,10 +109,7 @@ func (s *story) run(t *testing.T, steps []step) {
 	t.Helper()
 	for _, want := range steps {
 		got := want
-		line := want.line
-		for i := 0; i < len(s.names); i += 2 {
-			line = strings.ReplaceAll(line, s.names[i+1], s.names[i])
-		}
+		line := s.values(want.line)
 		var stdout, stderr bytes.Buffer
 		p := testProgram(&stdout, &stderr, s.env)
 		p.Stdin, p.Terminal = strings.NewReader(want.stdin), !want.piped
@@ -123,6 +120,14 @@ func (s *story) run(t *testing.T, steps []step) {
 			t.Errorf("aiv %s (-want +got):\n%s", want.line, diff)
 		}
 	}
+}
+
+// values replaces names by the generated values.
+func (s *story) values(text string) string {
+	for i := 0; i < len(s.names); i += 2 {
+		text = strings.ReplaceAll(text, s.names[i+1], s.names[i])
+	}
+	return text
 }
 
 // name replaces generated values by their names.

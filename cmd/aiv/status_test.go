@@ -98,7 +98,10 @@ func TestStatusOfADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
 	const url = "postgres://me:sesame@127.0.0.1:1/db"
 	prints{"status", 1, `^ready\tNO\ndatabase\tunreachable; database db at 127\.0\.0\.1:1\naiv: not ready: cannot connect to the database: `}.expect(t, url)
-	prints{"status -json", 1, `^\{"ready":false,"problem":"[^"]+","database":\{"reachable":false,`}.expect(t, url)
+	stdout := prints{"status -json", 1, `^\{"ready":false,"problem":"[^"]+","database":\{"reachable":false,`}.expect(t, url)
+	if strings.Contains(stdout, "sesame") {
+		t.Errorf("the password is printed: %s", stdout)
+	}
 }
 
 // TestStatusOfRoles: the roles of the services are listed with what they lack, and a service that could not serve is

@@ -76,24 +76,3 @@ INSERT INTO usage_records (account_id, run_id, credential_id, jobs, measurement_
 VALUES ($1, $3, $2, $4::integer, 'grounded', 'AIVM-1.0', $5)`, id, store.NewID(), store.NewID(), jobs, created)
 	must(t, err)
 }
-
-// TestQuotaCommands sets the quotas of a plan and of an account.
-func TestQuotaCommands(t *testing.T) {
-	t.Parallel()
-	s := newStory(t)
-	quota := func(own, jobs string) string {
-		return accountJSON("{acct1}", "A", "p", `"own_quota":`+own+`,"jobs_per_month":`+jobs)
-	}
-	s.run(t, []step{
-		{line: "plans set p -features api_access -jobs-per-month 1000 -unfinished-jobs 50",
-			stdout: "Plan p is set: features api_access; 60 (default) requests per minute; 1000 jobs per month; 50 unfinished jobs.\n"},
-		{line: "plans set p -features api_access -jobs-per-month 0 -json",
-			stdout: planJSON("p", `"api_access"`, `"rate_limit_per_minute":null,"jobs_per_month":0,"max_unfinished_jobs":null`) + "\n"},
-		{line: "accounts create -name A -plan p -json", stdout: quota("false", "null") + "\n"},
-		{line: "accounts set-quota {acct1} -jobs-per-month 5 -json", stdout: quota("true", "5") + "\n"},
-		{line: "accounts set-quota {acct1} -jobs-per-month none", stdout: "Account {acct1} has no quota.\n"},
-		{line: "accounts list -json", stdout: "[" + quota("true", "null") + "]\n"},
-		{line: "accounts set-quota {acct1} -jobs-per-month plan -json", stdout: quota("false", "null") + "\n"},
-	})
-	prints{"accounts list", 0, `PLAN\tJOBS PER MONTH\t(?s:.*)\tp\tof the plan\t`}.expect(t, s.url())
-}

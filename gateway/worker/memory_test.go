@@ -89,24 +89,6 @@ func TestRefusedForItsSize(t *testing.T) {
 	}
 }
 
-// TestSmallRequests: small bodies are read even if no memory is left, with and without an announced length.
-func TestSmallRequests(t *testing.T) {
-	text := func(length int) string { return `"` + strings.Repeat("x", length-2) + `"` }
-	for _, body := range []string{`{}`, text(4096), text(12_000), `[` + strings.Repeat(`{"id":"job_0","attempt":1},`, 24) + `{}]`} {
-		for _, announced := range []bool{true, false} {
-			x := newExchange(body)
-			if !announced {
-				x.request.ContentLength = -1
-			}
-			h := &Handler{memory: budget{counted: 2}}
-			v, err := h.readJSON(x)
-			if err != nil || x.reserved == 0 || v.Kind == strictjson.KindString && len(v.Text) != len(body)-2 {
-				t.Errorf("%.40s… (%d bytes, announced %v): %v, with %d bytes reserved", body, len(body), announced, err, x.reserved)
-			}
-		}
-	}
-}
-
 // newExchange returns an exchange of a body of JSON.
 func newExchange(body string) *exchange {
 	r := httptest.NewRequest("POST", "/", strings.NewReader(body))

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"aiv/cmd/aiv/internal/engines/enginestest"
@@ -160,21 +159,6 @@ func TestPassingFailureIsRepeatedOnce(t *testing.T) {
 	x := newTest(t, "chat", "http://127.0.0.1:1")
 	if r, _, err := x.newRequest(t.Context(), x.prompt(new(testJob("m", true))), ""); err != nil || r.GetBody != nil {
 		t.Errorf("the transport may repeat a request (%v)", err)
-	}
-}
-
-// TestNoRepetitionNearTheEnd: a request is not repeated when less than five seconds of its job's time are left.
-func TestNoRepetitionNearTheEnd(t *testing.T) {
-	t.Parallel()
-	for seconds, requests := range map[time.Duration]int{4: 1, 5: 2} {
-		synctest.Test(t, func(t *testing.T) {
-			x := newTest(t, "chat", "http://127.0.0.1:1", func(c *Config) { c.Timeout = seconds * time.Second })
-			x.transport = canned{500, nil, ""}
-			got, attrs := outcome(t, x, testJob("m", true))
-			if !strings.Contains(got, `"provider_error"`) || attrs["requests"] != requests {
-				t.Errorf("%d s: %v requests, %s", seconds, attrs["requests"], got)
-			}
-		})
 	}
 }
 
