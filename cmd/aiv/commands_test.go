@@ -51,7 +51,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// tableTime is the time of a row in a table. No file has one of these years.
+// tableTime is the time of a row in a table. The times that files set are of other centuries.
 var tableTime = regexp.MustCompile(`\b20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
 // transcript runs a command and returns what follows it in a file. rest is what follows it there now.

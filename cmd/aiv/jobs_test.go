@@ -1,32 +1,12 @@
 package main
 
 import (
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"aiv/store/storetest"
 )
-
-// TestSecretFiles: a file that is not a secret, such as the output of aiv workers create -json, is reported before it
-// is used.
-func TestSecretFiles(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "eu-1.json")
-	write(t, file, `{"id":"wrk_1","token":"aiv_work_1"}`)
-	for line, want := range map[string]string{
-		"work -url http://127.0.0.1:1 -token-file " + file + " -- true": file + " does not contain a worker's token: want aiv_work_… and nothing else",
-		"work -url http://127.0.0.1:1 -token-file nosuch -- true":       "-token-file: open nosuch: no such file or directory",
-		"webhooks listen -addr 127.0.0.1:1 -secret-file " + file:        file + " does not contain a webhook's secret: want whsec_… and nothing else",
-		"webhooks listen -addr 127.0.0.1:1 -secret-file nosuch":         "-secret-file: open nosuch: no such file or directory",
-	} {
-		code, _, stderr := aiv(t.Context(), words(line)...)
-		if want = "aiv: " + want + "\n"; code != 1 || stderr != want {
-			t.Errorf("aiv %s: exit %d, stderr %q; want 1, %q", line, code, stderr, want)
-		}
-	}
-}
 
 // TestRunsAreListedAndCanceled: runs of all accounts are listed, shown and canceled, and their jobs listed.
 func TestRunsAreListedAndCanceled(t *testing.T) {

@@ -19,6 +19,9 @@ func TestOptionsOfTheEnvironment(t *testing.T) {
 		misuse("serve", "", "-addr (AIV_ADDR) must be HOST:PORT, not \"foo\""),
 		misuse("accounts create", "-name \xff -plan growth", "-name is not valid UTF-8"),
 	})
+	s = &story{env: map[string]string{"DATABASE_URL": url}}
+	s.run(t, []step{misuse("demo", "-data-dir absent",
+		"aiv demo never writes to another database; unset DATABASE_URL and leave -database-url out, or run aiv serve")})
 	s = &story{env: map[string]string{"DATABASE_URL": url, "AIV_TLS_CERT": "nosuch", "AIV_TLS_KEY": "nosuch"}}
 	s.run(t, []step{
 		fails("serve", "-tls-cert (AIV_TLS_CERT): open nosuch: no such file or directory"),

@@ -39,16 +39,6 @@ func TestResponseOfAnotherServer(t *testing.T) {
 	}
 }
 
-// TestTemporaryFailuresAreTriedAgain: a worker tries again what the dispatcher cannot do now, and nothing that it refuses.
-func TestTemporaryFailuresAreTriedAgain(t *testing.T) {
-	t.Parallel()
-	for status, want := range map[int]bool{307: false, 400: false, 401: false, 403: false, 404: false, 408: true, 429: true, 500: true, 503: true} {
-		if got := (&statusError{status: status}).temporary(); got != want {
-			t.Errorf("%d: got %t, want %t", status, got, want)
-		}
-	}
-}
-
 // TestUnauthorizedWorkerEnds: a 401 ends the worker and its commands at once, whichever request gets it.
 func TestUnauthorizedWorkerEnds(t *testing.T) {
 	t.Parallel()

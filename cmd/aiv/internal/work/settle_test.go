@@ -43,6 +43,8 @@ func TestRefusedAnswers(t *testing.T) {
 		{"by a proxy as malformed", 1, 400, page, again},
 		{"by a proxy with JSON", 1, 400, `{"code":400}`, again},
 		{"by a proxy as forbidden", 1, 403, page, again},
+		{"too many requests", 1, 429, `{"code":"too_many"}`, again},
+		{"not now", 1, 503, `{"code":"unavailable"}`, again},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var got [][]string

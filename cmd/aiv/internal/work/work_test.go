@@ -126,7 +126,6 @@ func TestEndWhileSettlementsFail(t *testing.T) {
 	}{
 		{"the drain ends", time.Millisecond, false, false, true, 0},
 		{"a second signal", time.Hour, true, false, true, 0},
-		{"the dispatcher recovers within the drain", time.Hour, false, true, false, 3},
 		{"the dispatcher recovers after the drain", time.Millisecond, false, true, false, 3},
 	} {
 		t.Run(test.name, func(t *testing.T) {
