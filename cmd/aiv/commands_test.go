@@ -18,7 +18,8 @@ var update = flag.Bool("update", false, "rewrite the output in testdata/commands
 // TestCommands runs the commands in each file of testdata/commands, in a database of its own, and compares the file with what
 // they print. Lines that begin with "< " are their input, lines that begin with "! " their stderr. "| cat": the output is
 // no terminal. Generated ids, keys and times are named as a story names them. The commands in usage.txt have no database:
-// they are refused before one is looked for.
+// they are refused before one is looked for. Other tests follow the files in
+// testdata/stories.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/commands/*.txt")
@@ -34,20 +35,26 @@ func TestCommands(t *testing.T) {
 				s = newStory(t)
 				s.env["AIV_ACTOR"] = "ann@desk"
 			}
-			text, err := os.ReadFile(file)
-			must(t, err)
-			parts := strings.Split(string(text), "\n$ aiv ")
-			got := parts[0]
-			for _, part := range parts[1:] {
-				line, rest, _ := strings.Cut(part, "\n")
-				got += "\n$ aiv " + line + "\n" + s.transcript(t, line, rest)
-			}
-			if *update {
-				must(t, os.WriteFile(file, []byte(got), 0o644))
-			} else if diff := cmp.Diff(string(text), got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", file, diff)
-			}
+			s.follow(t, file)
 		})
+	}
+}
+
+// follow runs the commands in a file, and compares it with what they print.
+func (s *story) follow(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	must(t, err)
+	parts := strings.Split(string(text), "\n$ aiv ")
+	got := parts[0]
+	for _, part := range parts[1:] {
+		line, rest, _ := strings.Cut(part, "\n")
+		got += "\n$ aiv " + line + "\n" + s.transcript(t, line, rest)
+	}
+	if *update {
+		must(t, os.WriteFile(file, []byte(got), 0o644))
+	} else if diff := cmp.Diff(string(text), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
 	}
 }
 

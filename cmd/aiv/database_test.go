@@ -28,7 +28,7 @@ func TestPrivateDatabase(t *testing.T) {
 		"; set DATABASE_URL to use another database, or run `aiv migrate` to create it"
 	notReady := "aiv: not ready: " + missing + "\n"
 	for _, line := range []string{"plans list", "migrate -status", "verify"} {
-		s.run(t, []step{fails(line, missing)})
+		s.prints(t, line, failure(missing))
 	}
 	if code, _, stderr := aiv(t.Context(), "status", "-data-dir", dir); code != 1 || stderr != notReady {
 		t.Errorf("status: exit %d, %s", code, stderr)
@@ -40,10 +40,8 @@ func TestPrivateDatabase(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	plan := `{"code":"p","features":["api_access"],"rate_limit_per_minute":null,"jobs_per_month":null,"max_unfinished_jobs":null}`
-	s.run(t, []step{
-		{line: "plans set p -features api_access -json", stdout: plan + "\n"},
-		{line: "plans list -json", stdout: "[" + plan + "]\n"},
-	})
+	s.prints(t, "plans set p -features api_access -json", plan+"\n")
+	s.prints(t, "plans list -json", "["+plan+"]\n")
 }
 
 func TestInterruptedCommandSaysSo(t *testing.T) {

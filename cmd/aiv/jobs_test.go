@@ -12,9 +12,7 @@ import (
 func TestRunsAreListedAndCanceled(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	s.run(t, []step{
-		{line: "runs list", stdout: "No runs match.\n"},
-	})
+	s.prints(t, "runs list", "No runs match.\n")
 	account := s.newAccount(t)
 	pool := connect(t, s.url())
 	writeRun(t, pool, account, "2026-03-01T00:00:00Z", 1)

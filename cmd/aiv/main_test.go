@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/cmd/aiv/internal/cli"
@@ -20,18 +19,8 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// A step is one command line, without the leading aiv, and its expected results. Single quotes join words.
-type step struct {
-	line  string
-	stdin string
-	piped bool // stdout is not a terminal
-
-	code           int
-	stdout, stderr string
-}
-
-// A story runs steps in order. Generated values (ids, keys, times) are replaced in the output by names in order of
-// first appearance, {acct1}, and later command lines use these names.
+// A story runs commands in order. Single quotes join words. Generated values (ids, keys, times) are replaced in the output
+// by names in order of first appearance, {acct1}, and later command lines use these names.
 type story struct {
 	env   map[string]string
 	names []string // value, name, value, name...
@@ -44,23 +33,6 @@ func newStory(t *testing.T) *story {
 }
 
 func (s *story) url() string { return s.env["DATABASE_URL"] }
-
-// fails is a step that a command does not take.
-func fails(line, fault string) step {
-	return step{line: line, code: 1, stderr: "aiv: " + fault + "\n"}
-}
-
-// misuse is a step that the command does not understand.
-func misuse(command, rest, fault string) step {
-	help := "\nRun `aiv " + command + " -h` for help.\n"
-	return step{line: command + " " + rest, code: 2, stderr: "aiv: " + fault + help}
-}
-
-// piped is a step whose output is no terminal.
-func piped(s step) step {
-	s.piped = true
-	return s
-}
 
 // prints is a command line, its exit status, and a pattern of what it prints.
 type prints struct {
@@ -83,44 +55,40 @@ func (p prints) expect(t *testing.T, url string) (stdout string) {
 func sampleAccount(t *testing.T, url string) string {
 	t.Helper()
 	s := &story{env: map[string]string{"DATABASE_URL": url}}
-	s.run(t, []step{importSample})
+	s.importSample(t)
 	return s.newAccount(t)
 }
 
 // importSample imports sampleCatalog.
-var importSample = step{
-	line: "catalog import -json -", stdin: sampleCatalog,
-	stdout: `{"providers":1,"methodologies":1,"models":1,"questions":1}` + "\n",
+func (s *story) importSample(t *testing.T) {
+	t.Helper()
+	input := "< " + strings.ReplaceAll(strings.TrimSpace(sampleCatalog), "\n", "\n< ") + "\n"
+	s.prints(t, "catalog import -", input+"Imported 1 provider, 1 model, 1 question and 1 methodology.\n")
 }
 
 // newAccount creates the account A on the plan p and returns its id, {acct1}.
 func (s *story) newAccount(t *testing.T) string {
 	t.Helper()
-	s.run(t, []step{
-		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "accounts create -name A -plan p", stdout: "Account {acct1} was created: \"A\" on plan p.\n"},
-	})
-	return s.names[0]
+	s.prints(t, "plans set p -features api_access", "Plan p is set: features api_access; 60 (default) requests per minute.\n")
+	s.prints(t, "accounts create -name A -plan p", "Account {acct1} was created: \"A\" on plan p.\n")
+	return s.values("{acct1}")
+}
+
+// prints runs a command that prints a text, with its input and stderr as in a file of commands.
+func (s *story) prints(t *testing.T, line, want string) {
+	t.Helper()
+	equal(t, want, s.transcript(t, line, want), "aiv "+line)
+}
+
+// failure is what a command prints that fails.
+func failure(fault string) string { return "! aiv: " + fault + "\n! exit 1\n" }
+
+// misuse is what a command prints that is not understood.
+func misuse(command, fault string) string {
+	return "! aiv: " + fault + "\n! Run `aiv " + command + " -h` for help.\n! exit 2\n"
 }
 
 var generated = regexp.MustCompile(`(acct|cred|wrk)_[0-9a-z]{26}\b|aiv_(?:live|work)_[0-9A-Za-z]{49}|aiv_live_[0-9A-Za-z]{8}\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`)
-
-func (s *story) run(t *testing.T, steps []step) {
-	t.Helper()
-	for _, want := range steps {
-		got := want
-		line := s.values(want.line)
-		var stdout, stderr bytes.Buffer
-		p := testProgram(&stdout, &stderr, s.env)
-		p.Stdin, p.Terminal = strings.NewReader(want.stdin), !want.piped
-		got.code = p.Run(t.Context(), words(line))
-		got.stdout, got.stderr = s.name(stdout.String()), s.name(stderr.String())
-		want.stdout, want.stderr = strings.TrimLeft(want.stdout, "\n"), strings.TrimLeft(want.stderr, "\n")
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(step{})); diff != "" {
-			t.Errorf("aiv %s (-want +got):\n%s", want.line, diff)
-		}
-	}
-}
 
 // values replaces names by the generated values.
 func (s *story) values(text string) string {

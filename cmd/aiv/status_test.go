@@ -72,26 +72,21 @@ func TestMigrateCommand(t *testing.T) {
 			`"roles":null,"providers":null,"queue":null,"workers_seen":null,"oldest_waiting":null,"webhooks":null,`+
 			`"brands":null,"schedules":null,"expiring_keys":null\}\n`, len(rows))}.expect(t, url)
 	s := &story{env: map[string]string{"DATABASE_URL": url}}
-	s.run(t, []step{
-		// On plain PostgreSQL -distribute reports what is missing and applies no migration.
-		fails("migrate -distribute", "the extension citus is missing in this database; "+
-			"run CREATE EXTENSION citus on a server that has it, or leave the database as it is: nothing was changed"),
-		fails("plans list", in+lacks),
-		{line: "migrate -status", piped: true, stdout: pending + "\nNot usable by this binary: " + lacks + ".\n"},
-		{line: "migrate", stdout: applied},
-		{line: "migrate", stdout: "The database is up to date.\n"},
-		{line: "migrate -json", stdout: `{"applied":[]}` + "\n"},
-		{line: "migrate -status -json", stdout: "[" + strings.Join(rows, ",") + "]\n"},
-		{line: "plans list", stdout: "There are no plans; create one with aiv plans set.\n"},
-	})
+	// On plain PostgreSQL -distribute reports what is missing and applies no migration.
+	s.prints(t, "migrate -distribute", failure("the extension citus is missing in this database; "+
+		"run CREATE EXTENSION citus on a server that has it, or leave the database as it is: nothing was changed"))
+	s.prints(t, "plans list", failure(in+lacks))
+	s.prints(t, "migrate -status | cat", pending+"\nNot usable by this binary: "+lacks+".\n")
+	s.prints(t, "migrate", applied)
+	s.prints(t, "migrate", "The database is up to date.\n")
+	s.prints(t, "migrate -status -json", "["+strings.Join(rows, ",")+"]\n")
+	s.prints(t, "plans list", "There are no plans; create one with aiv plans set.\n")
 	storetest.Exec(t, pool, `INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'future', '')`)
 	const later = "the database is newer than this binary: it has migration 9999_future; use the newer binary"
 	rows = append(rows, `{"version":9999,"name":"future","state":"unknown","applied_at":"{time}"}`)
-	s.run(t, []step{
-		fails("accounts list", in+later),
-		fails("migrate", later),
-		{line: "migrate -status -json", stdout: "[" + strings.Join(rows, ",") + "]\n"},
-	})
+	s.prints(t, "accounts list", failure(in+later))
+	s.prints(t, "migrate", failure(later))
+	s.prints(t, "migrate -status -json", "["+strings.Join(rows, ",")+"]\n")
 }
 
 func TestStatusOfADatabaseThatIsAway(t *testing.T) {
@@ -123,13 +118,11 @@ func TestStatusOfRoles(t *testing.T) {
 		equal(t, want, s.Roles, "roles")
 	}
 	s := &story{env: map[string]string{"DATABASE_URL": url}}
-	s.run(t, []step{
-		{line: "migrate -json -actor ann -grant " + serve + " -grant-dispatch " + dispatch,
-			stdout: `{"applied":[],"granted":"` + serve + `","granted_dispatch":"` + dispatch + `"}` + "\n"},
-		fails("migrate -grant aiv", "\"aiv\" is a superuser, which has all privileges; choose another role"),
-		{line: "audit list -json", stdout: `[{"at":"{time}","actor":"ann","action":"migrate.grant-dispatch","subject":"` + dispatch + `","detail":{}},` +
-			`{"at":"{time}","actor":"ann","action":"migrate.grant","subject":"` + serve + `","detail":{}}]` + "\n"},
-	})
+	s.prints(t, "migrate -json -actor ann -grant "+serve+" -grant-dispatch "+dispatch,
+		`{"applied":[],"granted":"`+serve+`","granted_dispatch":"`+dispatch+`"}`+"\n")
+	s.prints(t, "migrate -grant aiv", failure("\"aiv\" is a superuser, which has all privileges; choose another role"))
+	s.prints(t, "audit list -json", `[{"at":"{time}","actor":"ann","action":"migrate.grant-dispatch","subject":"`+dispatch+`","detail":{}},`+
+		`{"at":"{time}","actor":"ann","action":"migrate.grant","subject":"`+serve+`","detail":{}}]`+"\n")
 	dispatchRole := status.Role{Name: dispatch, Service: "dispatch", Missing: []string{}}
 	check(0, "", []status.Role{dispatchRole, {Name: serve, Service: "serve", Missing: []string{}}})
 	storetest.Exec(t, pool, "REVOKE SELECT ON schema_migrations FROM "+serve)

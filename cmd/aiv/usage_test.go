@@ -14,16 +14,10 @@ import (
 func TestUsageByMonth(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	url := s.url()
-	s.run(t, []step{
-		{line: "usage", stdout: "There are no runs.\n"},
-		{line: "usage -json", stdout: "[]\n"},
-		{line: "plans set p -features api_access", stdout: "Plan p is set: features api_access; 60 (default) requests per minute.\n"},
-		{line: "accounts create -name B -plan p", stdout: "Account {acct1} was created: \"B\" on plan p.\n"},
-		{line: "accounts create -name A -plan p", stdout: "Account {acct2} was created: \"A\" on plan p.\n"},
-	})
-	pool := connect(t, url)
-	b, a := s.names[0], s.names[2]
+	s.newAccount(t)
+	s.prints(t, "accounts create -name B -plan p", "Account {acct2} was created: \"B\" on plan p.\n")
+	pool := connect(t, s.url())
+	a, b := s.values("{acct1}"), s.values("{acct2}")
 	writeRun(t, pool, b, "2026-09-30T23:59:59.999999Z", 1)
 	writeRun(t, pool, b, "2026-10-01T00:00:00Z", 2)
 	writeRun(t, pool, b, "2026-10-31T23:59:59.999999Z", 3)
@@ -34,24 +28,7 @@ func TestUsageByMonth(t *testing.T) {
 UPDATE measurement_runs SET status = 'running', started_at = created_at, jobs_completed = 2, jobs_failed = 1 WHERE total_jobs = 4;
 UPDATE measurement_runs SET status = 'completed', started_at = created_at, finished_at = created_at, jobs_completed = 5 WHERE total_jobs = 5;
 UPDATE account_months SET jobs_completed = 5 WHERE account_id = (SELECT account_id FROM measurement_runs WHERE total_jobs = 5) AND jobs_ordered = 9`)
-	september := `{"account_id":"{acct1}","name":"B","month":"2026-09","runs":1,"jobs":1,"completed":0,"failed":0,"canceled":0}`
-	octoberA := `{"account_id":"{acct2}","name":"A","month":"2026-10","runs":2,"jobs":9,"completed":7,"failed":1,"canceled":0}`
-	octoberB := `{"account_id":"{acct1}","name":"B","month":"2026-10","runs":2,"jobs":5,"completed":0,"failed":0,"canceled":0}`
-	january := `{"account_id":"{acct2}","name":"A","month":"2027-01","runs":1,"jobs":6,"completed":0,"failed":0,"canceled":0}`
-	s.run(t, []step{
-		{line: "usage", stdout: `
-MONTH    ACCOUNT                          NAME  RUNS  JOBS  COMPLETED  FAILED  CANCELED
-2026-09  {acct1}  B     1     1     0          0       0
-2026-10  {acct2}  A     2     9     7          1       0
-2026-10  {acct1}  B     2     5     0          0       0
-2027-01  {acct2}  A     1     6     0          0       0
-`},
-		{line: "usage -json", stdout: "[" + september + "," + octoberA + "," + octoberB + "," + january + "]\n"},
-		{line: "usage -json -from 2026-10 -to 2026-10", stdout: "[" + octoberA + "," + octoberB + "]\n"},
-		{line: "usage -json -to 2026-10 -account {acct1}", stdout: "[" + september + "," + octoberB + "]\n"},
-		{line: "usage -json -from 2026-11", stdout: "[" + january + "]\n"},
-		{line: "usage -from 2026-11 -to 2026-12", stdout: "There are no runs.\n"},
-	})
+	s.follow(t, "testdata/stories/usage.txt")
 }
 
 // writeRun writes a run of the account with its usage, as if it had been created then.

@@ -13,20 +13,15 @@ import (
 // TestOptionsOfTheEnvironment: an error names the variable, and comes before the database is opened.
 func TestOptionsOfTheEnvironment(t *testing.T) {
 	t.Parallel()
-	const url = "postgres://127.0.0.1:1/aiv" // nothing listens there
-	s := &story{env: map[string]string{"DATABASE_URL": url, "AIV_ADDR": "foo"}}
-	s.run(t, []step{
-		misuse("serve", "", "-addr (AIV_ADDR) must be HOST:PORT, not \"foo\""),
-		misuse("accounts create", "-name \xff -plan growth", "-name is not valid UTF-8"),
-	})
-	s = &story{env: map[string]string{"DATABASE_URL": url}}
-	s.run(t, []step{misuse("demo", "-data-dir absent",
-		"aiv demo never writes to another database; unset DATABASE_URL and leave -database-url out, or run aiv serve")})
-	s = &story{env: map[string]string{"DATABASE_URL": url, "AIV_TLS_CERT": "nosuch", "AIV_TLS_KEY": "nosuch"}}
-	s.run(t, []step{
-		fails("serve", "-tls-cert (AIV_TLS_CERT): open nosuch: no such file or directory"),
-		fails("dispatch -tls-cert wrong_usage_test.go", "-tls-key (AIV_TLS_KEY): open nosuch: no such file or directory"),
-	})
+	s := &story{env: map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/aiv"}} // nothing listens there
+	s.prints(t, "demo -data-dir absent", misuse("demo",
+		"aiv demo never writes to another database; unset DATABASE_URL and leave -database-url out, or run aiv serve"))
+	s.prints(t, "accounts create -name \xff -plan growth", misuse("accounts create", "-name is not valid UTF-8"))
+	s.env["AIV_TLS_CERT"], s.env["AIV_TLS_KEY"] = "nosuch", "nosuch"
+	s.prints(t, "serve", failure("-tls-cert (AIV_TLS_CERT): open nosuch: no such file or directory"))
+	s.prints(t, "dispatch -tls-cert wrong_usage_test.go", failure("-tls-key (AIV_TLS_KEY): open nosuch: no such file or directory"))
+	s.env["AIV_ADDR"] = "foo"
+	s.prints(t, "serve", misuse("serve", "-addr (AIV_ADDR) must be HOST:PORT, not \"foo\""))
 }
 
 // Requested help is output; help shown for a missing command is an error.
