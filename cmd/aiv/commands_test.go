@@ -15,10 +15,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the output in testdata/commands")
 
-// TestCommands runs the commands in each file of testdata/commands, in a database of its own, and compares the file with what
-// they print; -update rewrites it. Lines that begin with "< " are their input, lines that begin with "! " their stderr. "| cat": the output is
-// no terminal. Generated ids, keys and times are named as a story names them. The commands in usage.txt have no database:
-// they are refused before one is looked for. Other tests follow the files in
+// TestCommands runs the commands in each file of testdata/commands, in a database of its own, and compares the file with
+// what they print; -update rewrites it. Lines that begin with "< " are their input, lines that begin with "! " their
+// stderr. "| cat": the output is no terminal. Generated ids, keys and times are named as a story names them. The
+// commands in usage.txt have no database: they are refused before one is looked for. Other tests follow the files in
 // testdata/stories.
 func TestCommands(t *testing.T) {
 	t.Parallel()

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// A story runs commands in order. Single quotes join words. Generated values (ids, keys, times) are replaced in the output
-// by names in order of first appearance, {acct1}, and later command lines use these names.
+// A story runs commands in order. Single quotes join words. Generated values (ids, keys, times) are replaced in the
+// output by names in order of first appearance, {acct1}, and later command lines use these names.
 type story struct {
 	env   map[string]string
 	names []string // value, name, value, name...

@@ -19,15 +19,16 @@ func TestStatusReportsWhatIsUnmet(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Plain(t) // the status of a distributed one has its tables
 	url := pool.Config().ConnString()
-	prints{"status -json", 0, `^\{"ready":true,"problem":null,"database":\{"reachable":true,"version":"[^"]+","name":"[^"]+","servers":\["[^"]+"\],` +
-		`"data_dir":null,"read_only":false\},"migrations":\{"applied":\d+,"pending":0,"changed":0,"newer":0,"unknown":0\},` +
+	prints{"status -json", 0, `^\{"ready":true,"problem":null,` +
+		`"database":\{"reachable":true,"version":"[^"]+","name":"[^"]+","servers":\["[^"]+"\],"data_dir":null,"read_only":false\},"migrations":\{"applied":\d+,"pending":0,"changed":0,"newer":0,"unknown":0\},` +
 		`"roles":\[\],"providers":\[\],"queue":\{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null\},` +
 		`"workers_seen":0,"oldest_waiting":null,"webhooks":\{"pending":0,"lag_seconds":0\},` +
 		`"brands":\{"active":0,"answers_recounting":0,"oldest_recount_seconds":0\},` +
 		`"schedules":\{"active":0,"paused":\{\},"lag_seconds":0,"evaluations_waiting":0,"evaluation_lag_seconds":0\},"expiring_keys":\[\]\}\n$`}.expect(t, url)
 	prints{"status", 0, `\nproviders\tnone; import a catalog with aiv catalog import\n$`}.expect(t, url)
 	account := sampleAccount(t, url)
-	prints{"status", 0, `\nproviders\t1, of which 1 HAVE UNMET DEPENDENCIES\n(?s:.*)\n  acme\tconfiguration, secret, contract, legal_approval\n$`}.expect(t, url)
+	prints{"status", 0, `\nproviders\t1, of which 1 HAVE UNMET DEPENDENCIES\n(?s:.*)` +
+		`\n  acme\tconfiguration, secret, contract, legal_approval\n$`}.expect(t, url)
 	now := time.Now().UTC()
 	writeRun(t, pool, account, now.Add(-2*time.Hour).Format(time.RFC3339), 5)
 	writeRun(t, pool, account, now.Add(-time.Hour).Format(time.RFC3339), 7)
@@ -37,7 +38,8 @@ INSERT INTO visibility_backlog (account_id, run_id) SELECT account_id, id FROM m
 INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
   SELECT id, id, 1, 'own', 'Kovalt', '{}', '{}', '{}', false, 'active' FROM accounts;
 INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) SELECT id, 1, now(), now() - interval '130 seconds' FROM accounts;`+acmeIsMet)
-	prints{"status", 0, `^ready\tyes\ndatabase\tPostgreSQL .*\nmigrations\t\d+ applied\nqueue\t2 open runs, 8 queued jobs, the oldest for 2h(0m\d+s)?\n` +
+	prints{"status", 0, `^ready\tyes\ndatabase\tPostgreSQL .*\nmigrations\t\d+ applied\n` +
+		`queue\t2 open runs, 8 queued jobs, the oldest for 2h(0m\d+s)?\n` +
 		`webhooks\t0 pending deliveries\nbrands\t1 active, 3 answers to recount, changed 2m\d+s ago\nschedules\t0 active\n` +
 		`workers\t0 seen in the last 5 minutes\nproviders\t1, all dependencies met\n$`}.expect(t, url)
 }
@@ -92,7 +94,8 @@ func TestMigrateCommand(t *testing.T) {
 func TestStatusOfADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
 	const url = "postgres://me:sesame@127.0.0.1:1/db"
-	prints{"status", 1, `^ready\tNO\ndatabase\tunreachable; database db at 127\.0\.0\.1:1\naiv: not ready: cannot connect to the database: `}.expect(t, url)
+	prints{"status", 1, `^ready\tNO\ndatabase\tunreachable; database db at 127\.0\.0\.1:1\n` +
+		`aiv: not ready: cannot connect to the database: `}.expect(t, url)
 	stdout := prints{"status -json", 1, `^\{"ready":false,"problem":"[^"]+","database":\{"reachable":false,`}.expect(t, url)
 	if strings.Contains(stdout, "sesame") {
 		t.Errorf("the password is printed: %s", stdout)

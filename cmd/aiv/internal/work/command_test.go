@@ -27,8 +27,9 @@ func TestOutcomesOfCommands(t *testing.T) {
 		`kill -9 $$`:                            failed("exit_137", ""),
 		`:`:                                     failed("invalid_answer", "the output is empty"),
 		`echo no`:                               failed("invalid_answer", "the output is not JSON"),
-		`echo '{"text":"a","text":"b"}'`:        failed("invalid_answer", `the output is not strict JSON: at byte 12: member "text" appears twice`),
-		`head -c 5242881 /dev/zero`:             failed("invalid_answer", "the output is longer than 5242880 bytes"),
+		`echo '{"text":"a","text":"b"}'`: failed("invalid_answer",
+			`the output is not strict JSON: at byte 12: member "text" appears twice`),
+		`head -c 5242881 /dev/zero`: failed("invalid_answer", "the output is longer than 5242880 bytes"),
 	} {
 		got := Encode(shell(command).Execute(t.Context(), Job{Raw: json.RawMessage(`{"id":"job_1"}`)}))
 		equal(t, command, string(got), want)

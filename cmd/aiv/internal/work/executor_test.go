@@ -60,7 +60,8 @@ func TestOutcomeDependsOnTheLease(t *testing.T) {
 	lose := func(w *worker, job *task) { w.lose(job, "lost") }
 	end := func(w *worker, _ *task) { w.endJobs() }
 	broken := errors.New("no credentials")
-	unavailable := errors.New("provider p is unavailable (secret): No. It is paused; correct the cause, then run aiv providers resume p -note TEXT")
+	unavailable := errors.New("provider p is unavailable (secret): No. It is paused; " +
+		"correct the cause, then run aiv providers resume p -note TEXT")
 	for _, test := range []struct {
 		name    string
 		outcome Outcome
