@@ -20,11 +20,13 @@ func TestStatusReportsWhatIsUnmet(t *testing.T) {
 	pool := storetest.Plain(t) // the status of a distributed one has its tables
 	url := pool.Config().ConnString()
 	prints{"status -json", 0, `^\{"ready":true,"problem":null,` +
-		`"database":\{"reachable":true,"version":"[^"]+","name":"[^"]+","servers":\["[^"]+"\],"data_dir":null,"read_only":false\},"migrations":\{"applied":\d+,"pending":0,"changed":0,"newer":0,"unknown":0\},` +
+		`"database":\{"reachable":true,"version":"[^"]+","name":"[^"]+","servers":\["[^"]+"\],"data_dir":null,"read_only":false\},` +
+		`"migrations":\{"applied":\d+,"pending":0,"changed":0,"newer":0,"unknown":0\},` +
 		`"roles":\[\],"providers":\[\],"queue":\{"open_runs":0,"queued_jobs":0,"oldest_created_at":null,"oldest_age_seconds":null\},` +
 		`"workers_seen":0,"oldest_waiting":null,"webhooks":\{"pending":0,"lag_seconds":0\},` +
 		`"brands":\{"active":0,"answers_recounting":0,"oldest_recount_seconds":0\},` +
-		`"schedules":\{"active":0,"paused":\{\},"lag_seconds":0,"evaluations_waiting":0,"evaluation_lag_seconds":0\},"expiring_keys":\[\]\}\n$`}.expect(t, url)
+		`"schedules":\{"active":0,"paused":\{\},"lag_seconds":0,"evaluations_waiting":0,"evaluation_lag_seconds":0\},` +
+		`"expiring_keys":\[\]\}\n$`}.expect(t, url)
 	prints{"status", 0, `\nproviders\tnone; import a catalog with aiv catalog import\n$`}.expect(t, url)
 	account := sampleAccount(t, url)
 	prints{"status", 0, `\nproviders\t1, of which 1 HAVE UNMET DEPENDENCIES\n(?s:.*)` +

@@ -128,7 +128,7 @@ func TestSlowTransfersEnd(t *testing.T) {
 				t.Errorf("%s: the slow transfer has %d deadlines, want 1", name, len(slow))
 			}
 			close(end)
-			if !<-slow || !<-slow || <-little || <-recent {
+			if ended, returned := <-slow, <-slow; !ended || !returned || <-little || <-recent {
 				t.Errorf("%s: another transfer than the slow one was ended", name)
 			}
 		})
