@@ -1,10 +1,7 @@
 package e2e
 
 import (
-	"encoding/pem"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,20 +14,6 @@ import (
 	"aiv/store/storetest"
 )
 
-// startEngine starts `aiv work -engine` for the provider p, with a file that has the key.
-func startEngine(t *testing.T, dispatch *process, token, engine, url, key string, args ...string) *process {
-	t.Helper()
-	return launch(t, exec.Command(binary, append(engineArgs(t, dispatch, token, engine, url, key), args...)...))
-}
-
-func engineArgs(t *testing.T, dispatch *process, token, engine, url, key string) []string {
-	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "key")
-	must(t, os.WriteFile(file, []byte(key+"\n"), 0o600))
-	return append(workArgs(t, dispatch, dir, token), "-engine", engine, "-provider", "p", "-engine-url", url, "-engine-key-file", file)
-}
-
 // TestEngineAnswers: a rejected key pauses the provider and ends the worker, and no job fails. Started again, the
 // worker waits until an operator resumes the provider. Then it answers the run, and results, metrics and its log show
 // what the API reported. The keys and what was asked and answered are nowhere else.
@@ -40,21 +23,26 @@ func TestEngineAnswers(t *testing.T) {
 	serve, dispatch, token := startServe(t, url), startDispatch(t, url), newWorker(t, url).Token
 	run := serve.order(t, key.Key, "engine")
 	fake := enginestest.New(t, "openai")
+	startEngine := func(key string) *process {
+		file := filepath.Join(t.TempDir(), "key")
+		must(t, os.WriteFile(file, []byte(key+"\n"), 0o600))
+		return launch(t, exec.Command(binary, append(workArgs(t, dispatch, token), "-engine", "openai", "-provider", "p",
+			"-engine-url", fake.URL, "-engine-key-file", file, "-parallel", "3")...))
+	}
 	const wrong = "wrong-key-0123456789-abcdefghijklmnopqrstuvwxyz"
-	refused := startEngine(t, dispatch, token, "openai", fake.URL, wrong, "-parallel", "2")
+	refused := startEngine(wrong)
 	if err := refused.wait(); fmt.Sprint(err) != "exit status 1" {
 		t.Fatalf("aiv work ended with %v", err)
 	}
-	const want = "aiv: provider p is unavailable (secret): The API rejected the key (401 invalid_request_error invalid_api_key). " +
-		"It is paused; correct the cause, then run aiv providers resume p -note TEXT\n"
+	const want = "It is paused; correct the cause, then run aiv providers resume p -note TEXT\n"
 	if log := refused.log.String(); !strings.HasSuffix(log, want) || strings.Contains(log, wrong) || strings.Contains(log, wrong[:4]+"***") {
-		t.Errorf("the log has the key or does not end with %q: %s", want, refused.log.end())
+		t.Errorf("the log has the key or does not end with %q: %s", want, tail(log))
 	}
 	dispatch.hasMetrics(t, `aiv_provider_unavailable{provider="p",reason="secret"} 1`, `aiv_provider_paused{provider="p"} 1`)
 	serve.awaitRun(t, key.Key, run, `"queued":6,"running":0,"completed":0,"failed":0`)
 
-	w := startEngine(t, dispatch, token, "openai", fake.URL, enginestest.Key, "-parallel", "3")
-	dispatch.awaitClaims(t, 1)
+	w := startEngine(enginestest.Key)
+	dispatch.hasMetrics(t, "aiv_claims_waiting 1")
 	if n := len(fake.Requests()); n > 0 {
 		t.Errorf("%d requests while the provider is paused", n)
 	}
@@ -66,8 +54,7 @@ func TestEngineAnswers(t *testing.T) {
 			t.Errorf("%d of 6 answers have %s", n, part)
 		}
 	}
-	dispatch.hasMetrics(t, `aiv_answer_tokens_total{provider="p",kind="input"} 600`,
-		`aiv_answer_tokens_total{provider="p",kind="output"} 120`)
+	dispatch.hasMetrics(t, `aiv_answer_tokens_total{provider="p",kind="input"} 600`, `aiv_answer_tokens_total{provider="p",kind="output"} 120`)
 	if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", w.cmd.Process.Pid)); err == nil && strings.Contains(string(line), enginestest.Key) {
 		t.Error("the list of processes has the key")
 	}
@@ -92,65 +79,34 @@ func TestEngineAnswers(t *testing.T) {
 func TestEngineTry(t *testing.T) {
 	t.Parallel()
 	fake := enginestest.New(t, "openai")
-	tls := httptest.NewTLSServer(fake)
-	t.Cleanup(tls.Close)
 	tunnels := make(chan string, 10)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		tunnels <- r.Method + " " + r.RequestURI + " " + r.Header.Get("Authorization")
-		c, _, err := w.(http.Hijacker).Hijack()
-		if err != nil {
-			return
-		}
-		api, err := net.Dial("tcp", tls.Listener.Addr().String())
-		if err != nil {
-			return
-		}
-		io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
-		go func() { io.Copy(api, c); api.Close() }()
-		io.Copy(c, api)
-		c.Close()
+		tunnels <- r.Method + " " + r.RequestURI
+		w.WriteHeader(http.StatusBadGateway)
 	}))
 	t.Cleanup(proxy.Close)
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}), 0o600))
 	for _, test := range []struct {
-		name, url, env string
-		answer         http.HandlerFunc
-		code           int
-		want           string // in what it prints
-		tunnel         string // that the proxy was asked for
+		name, url string
+		answer    http.HandlerFunc
+		code      int
+		want      string // in what it prints
 	}{
-		{"a key in the environment", fake.URL, "", nil, 0, `{"outcome":"completed","answer":{"text":"Kovalt."`, ""},
-		{"no proxy for loopback hosts", fake.URL, "HTTP_PROXY=http://127.0.0.1:1",
-			enginestest.Answer(429, `{"error":{"message":"x","type":"insufficient_quota","code":"insufficient_quota"}}`), 1,
-			`{"outcome":"unavailable","reason":"contract","message":"The account is out of credit or quota ` +
-				`(429 insufficient_quota insufficient_quota)."}` + "\n", ""},
-		// The certificate is that of httptest for example.com.
-		{"a proxy", "https://example.com/v1", "SSL_CERT_FILE=" + ca, nil, 0, `{"outcome":"completed"`, "CONNECT example.com:443 "},
-		{"an unknown CA, tried twice", "https://example.com/v1", "", nil, 1, `"provider_unreachable"`,
-			"CONNECT example.com:443 CONNECT example.com:443 "},
+		{"an answer", fake.URL, nil, 0, `{"outcome":"completed","answer":{"text":"Kovalt."`},
+		{"an error", fake.URL, enginestest.Answer(429, `{"error":{"message":"x","type":"insufficient_quota","code":"insufficient_quota"}}`), 1,
+			`{"outcome":"unavailable","reason":"contract",`},
+		{"a proxy", "https://example.com/v1", nil, 1, `"provider_unreachable"`},
 	} {
 		if test.answer != nil {
 			fake.Then(test.answer)
 		}
 		cmd := exec.Command(binary, "work", "-engine", "openai", "-try", "-model", "gpt-6-sol", "-engine-url", test.url)
-		cmd.Env = []string{"OPENAI_API_KEY=" + enginestest.Key, "PATH=" + os.Getenv("PATH"), "HTTPS_PROXY=" + proxy.URL, test.env}
-		var stdout, stderr logBuffer
-		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		runCommand(cmd)
-		out, errs := stdout.String(), stderr.String()
-		if code := cmd.ProcessState.ExitCode(); code != test.code || !strings.Contains(out, test.want) {
-			t.Errorf("%s: exit %d, %s%s, want %s", test.name, code, out, errs, test.want)
+		cmd.Env = []string{"OPENAI_API_KEY=" + enginestest.Key, "PATH=" + os.Getenv("PATH"), "HTTPS_PROXY=" + proxy.URL, "HTTP_PROXY=" + proxy.URL}
+		out, err := combinedOutput(cmd)
+		if code := cmd.ProcessState.ExitCode(); code != test.code || !strings.Contains(out, test.want) || strings.Contains(out, enginestest.Key) {
+			t.Errorf("%s: %v, %s, want exit %d, %s", test.name, err, out, test.code, test.want)
 		}
-		if strings.Contains(out+errs, enginestest.Key) {
-			t.Errorf("%s: the key is printed", test.name)
-		}
-		got := ""
-		for len(tunnels) > 0 {
-			got += <-tunnels
-		}
-		if got != test.tunnel {
-			t.Errorf("%s: the proxy got %q, want %q", test.name, got, test.tunnel)
+		if proxied := test.name == "a proxy"; proxied != (len(tunnels) > 0) || proxied && <-tunnels != "CONNECT example.com:443" {
+			t.Errorf("%s: %d requests to the proxy", test.name, len(tunnels))
 		}
 	}
 }

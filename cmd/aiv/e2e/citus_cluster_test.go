@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"net"
@@ -54,18 +53,16 @@ func newCitusCluster(t *testing.T) *citusCluster {
 func (c *citusCluster) script(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(*clusterScript, args...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s: %v\n%s", cmd, err, &errs)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v", cmd, err)
 	}
-	return out.String()
+	return string(out)
 }
 
-func (c *citusCluster) kill(t *testing.T, server int) { c.script(t, "kill", c.dir, fmt.Sprint(server)) }
-func (c *citusCluster) resume(t *testing.T, server int) {
-	c.script(t, "resume", c.dir, fmt.Sprint(server))
-}
+func (c *citusCluster) kill(t *testing.T, n int)   { c.script(t, "kill", c.dir, fmt.Sprint(n)) }
+func (c *citusCluster) resume(t *testing.T, n int) { c.script(t, "resume", c.dir, fmt.Sprint(n)) }
 
 // freePorts returns the first of n consecutive ports that nothing listens on.
 func freePorts(t *testing.T, n int) int {
@@ -120,6 +117,7 @@ func (c *citusCluster) server(n int) string {
 // settled checks that so many runs are completed and no job is counted as held.
 func (c *citusCluster) settled(t *testing.T, runs int) {
 	t.Helper()
+	c.endPrepared(t)
 	pool := open(t, c.url)
 	if n := number(t, pool, `SELECT count(*) FROM measurement_runs WHERE status = 'completed'`); n != runs {
 		t.Errorf("%d runs are completed, want %d", n, runs)
@@ -127,4 +125,58 @@ func (c *citusCluster) settled(t *testing.T, runs int) {
 	if n := number(t, pool, `SELECT count(*) FROM job_holds`); n != 0 {
 		t.Errorf("%d runs are counted as having jobs in flight", n)
 	}
+}
+
+// claimSome claims up to limit jobs under long leases. It repeats a claim that gets 503.
+func claimSome(t *testing.T, w *workerClient, limit int) (claimed []job) {
+	t.Helper()
+	eventually(t, "a claim", func() (err error) {
+		claimed, err = w.claim(limit, 0)
+		return err
+	})
+	return claimed
+}
+
+// claimUntil claims until it has so many jobs.
+func claimUntil(t *testing.T, w *workerClient, n int) (claimed []job) {
+	t.Helper()
+	storetest.Eventually(t, fmt.Sprintf("%d jobs are claimed", n), func() bool {
+		claimed = append(claimed, claimSome(t, w, n-len(claimed))...)
+		return len(claimed) >= n
+	})
+	return claimed
+}
+
+// claimNone fails the test if a claim gets jobs.
+func claimNone(t *testing.T, w *workerClient) {
+	t.Helper()
+	if more := claimSome(t, w, 10); len(more) > 0 {
+		t.Errorf("%d jobs were handed out beyond the limit of 10 in flight, or of an account that cannot be served", len(more))
+	}
+}
+
+// settleAll settles jobs as completed. It repeats a request that gets 503.
+func settleAll(t *testing.T, w *workerClient, jobs []job) {
+	t.Helper()
+	eventually(t, "a settlement", func() error {
+		states, err := w.settle(t.Context(), jobs, answerText)
+		for _, s := range states {
+			if s != "settled" {
+				t.Errorf("a job is %s", s)
+			}
+		}
+		return err
+	})
+}
+
+// eventually repeats what fails with 503.
+func eventually(t *testing.T, what string, try func() error) {
+	t.Helper()
+	storetest.Eventually(t, what, func() bool {
+		err := try()
+		if err != nil && !unavailable(err) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		return err == nil
+	})
 }

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,39 +18,28 @@ import (
 	"aiv/store/storetest"
 )
 
-// connections are connections to one process.
-type connections struct {
-	p     *process
-	conns []net.Conn
-}
-
 // dialerFrom returns a dialer of connections from a loopback address.
 func dialerFrom(address string) *net.Dialer {
 	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 }
 
-// open opens n connections from a loopback address, and sends the first bytes on each.
-func (c *connections) open(t *testing.T, from string, n int, first string) {
+// connect opens n connections from a loopback address, and sends the first bytes on each.
+func (p *process) connect(t *testing.T, from string, n int, first string) (conns []net.Conn) {
 	t.Helper()
-	dialer := dialerFrom(from)
 	for range n {
-		conn, err := dialer.DialContext(t.Context(), "tcp", c.p.host())
+		conn, err := dialerFrom(from).DialContext(t.Context(), "tcp", p.host())
 		must(t, err)
-		c.conns = append(c.conns, conn)
+		t.Cleanup(func() { conn.Close() })
+		conns = append(conns, conn)
 		_, err = io.WriteString(conn, first)
 		must(t, err)
 	}
-}
-
-func (c *connections) close() {
-	for _, conn := range c.conns {
-		conn.Close()
-	}
+	return conns
 }
 
 // drip sends a byte on each connection. It returns how many connections are still open.
-func (c *connections) drip() (open int) {
-	for _, conn := range c.conns {
+func drip(conns []net.Conn) (open int) {
+	for _, conn := range conns {
 		conn.SetReadDeadline(time.Now().Add(50 * time.Microsecond))
 		if _, err := conn.Read(make([]byte, 512)); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			continue
@@ -66,22 +58,17 @@ func TestFaultSlowClients(t *testing.T) {
 	slow, idle, rounds := byForm(100, 1000), byForm(300, 10_000), byForm(10, 80)
 	url, _, _, key := databaseOfCustomer(t)
 	p := startServe(t, url)
-	post := wirePost("slow", key.Key, testRun)
-	c := &connections{p: p}
-	defer c.close()
 	began := time.Now()
-	c.open(t, "127.0.0.1", slow/2, "GET "+gateway.Base+"?path=/v1/me HTTP/1.1\r\nHost: a\r\nX-Slow: ")
-	c.open(t, "127.0.0.1", slow-slow/2, post[:strings.Index(post, "\r\n\r\n")+4]+"{")
-	silent := &connections{p: p}
-	defer silent.close()
+	conns := p.connect(t, "127.0.0.1", slow/2, "GET "+gateway.Base+"?path=/v1/me HTTP/1.1\r\nHost: a\r\nX-Slow: ")
+	conns = append(conns, p.connect(t, "127.0.0.1", slow/2, strings.TrimSuffix(wirePost("slow", key.Key, testRun), testRun[1:]))...)
 	for _, from := range []string{"127.0.0.2", "127.0.0.3"} { // an address may open half of all connections
-		silent.open(t, from, idle/2, "")
+		p.connect(t, from, idle/2, "")
 	}
 
 	open, slowest := 0, time.Duration(0)
 	for round := range rounds {
 		// The process closes them 20 s after they were opened.
-		if open = c.drip(); round == 0 && open < slow && time.Since(began) < 20*time.Second {
+		if open = drip(conns); round == 0 && open < slow && time.Since(began) < 20*time.Second {
 			t.Errorf("%d of %d slow connections are open", open, slow)
 		}
 		for range 5 {
@@ -96,8 +83,7 @@ func TestFaultSlowClients(t *testing.T) {
 	if storetest.Long() && (open > 0 || slowest > time.Second) {
 		t.Errorf("%d slow connections are open at the end; another client waited for %v", open, slowest)
 	}
-	t.Logf("%d slow and %d silent clients, %d slow connections open at the end: another client waited up to %v; memory %d MiB",
-		slow, idle, open, slowest, p.memory(t, maxMemory))
+	t.Logf("%d slow and %d silent clients: another client waited up to %v; memory %d MiB", slow, idle, slowest, p.memory(t, maxMemory))
 }
 
 // TestFaultVanishingClients: clients close or half-close their connection before the response. Each request is counted,
@@ -107,7 +93,6 @@ func TestFaultVanishingClients(t *testing.T) {
 	clients := byForm(100, 5000)
 	url, pool, _, key := databaseOfCustomer(t)
 	p := startServe(t, url)
-	p.getOnce(t, "?path=/v1/me", key.Key)
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
@@ -138,14 +123,73 @@ func TestFaultVanishingClients(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	counted := func() int { return number(t, pool, `SELECT sum(used) FROM api_rate_limit_buckets`) }
-	want := 1 + clients
-	storetest.Eventually(t, fmt.Sprintf("%d requests are counted", want), func() bool { return counted() >= want })
-	if n := counted(); n > want {
-		t.Errorf("%d requests are counted, want %d", n, want)
+	counted := func() int { return number(t, pool, `SELECT COALESCE(sum(used), 0) FROM api_rate_limit_buckets`) }
+	storetest.Eventually(t, fmt.Sprintf("%d requests are counted", clients), func() bool { return counted() >= clients })
+	if n := counted(); n > clients {
+		t.Errorf("%d requests are counted, want %d", n, clients)
 	}
 	stops(t, p)
 	if _, fault, found := strings.Cut(p.log.String(), `"ERROR"`); found {
 		t.Errorf("closed connections left errors in the log: %.1000s", fault)
+	}
+}
+
+// TestFewDescriptors: one address opens more connections than the process may have descriptors, and sends nothing.
+// Clients of other addresses are served, and the admin listener and the database are reached.
+func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
+	args := append([]string{"-c", `ulimit -n 128 && exec "$0" "$@"`, binary}, onFreePorts("serve")...)
+	p := start(t, storetest.URL(t), exec.Command("sh", args...))
+	silent := p.connect(t, "127.0.0.1", 140, "")
+	other := &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dialerFrom("127.0.0.2").DialContext}}
+	for _, address := range []string{p.admin + "/livez", p.admin + "/readyz", "http://" + p.host() + gateway.Base + "/docs"} {
+		storetest.Eventually(t, address+" is served", func() bool { // /readyz waits for the database for two seconds
+			w, err := other.Get(address)
+			must(t, err)
+			w.Body.Close()
+			return w.StatusCode < 500
+		})
+	}
+	for _, conn := range silent {
+		conn.Close()
+	}
+	stops(t, p)
+}
+
+// TestLogIsNotRead: a process whose log is not read serves, and ends after SIGTERM within -drain, even when it has an
+// error to report. A worker whose log is not read works its jobs, and ends after SIGTERM.
+func TestLogIsNotRead(t *testing.T) {
+	t.Parallel()
+	url, _, _, key := databaseOfCustomer(t)
+	p, log := startUnread(t, url, "-drain", "1s")
+	const pipeSize = 4096 // a dozen lines
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, log.Fd(), syscall.F_SETPIPE_SZ, pipeSize); errno != 0 {
+		t.Fatal(errno)
+	}
+	for range 200 {
+		p.serves(t, key.Key)
+	}
+
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer r.Close()
+	defer w.Close()
+	w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("the pipe is not full: %v", err)
+	}
+	cmd := exec.Command(binary, append(workArgs(t, startDispatch(t, url), newWorker(t, url).Token), "--", "false")...)
+	cmd.Stderr = w
+	worker := launch(t, cmd)
+	p.awaitRun(t, key.Key, p.order(t, key.Key, "unread"), `"status":"failed"`)
+	stops(t, worker)
+
+	// This request takes longer than -drain.
+	p.connect(t, "127.0.0.1", 1, strings.TrimSuffix(wirePost("cut-off", key.Key, testRun), testRun))
+	p.serves(t, key.Key)
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	err = p.wait()
+	if p.cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("aiv serve ended with %v, want exit status 1, since a request was cut off", err)
 	}
 }

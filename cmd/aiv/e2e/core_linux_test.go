@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"syscall"
 	"testing"
 
-	"aiv/cmd/aiv/internal/engines/enginestest"
 	"aiv/store/storetest"
 )
 
@@ -19,7 +17,10 @@ import (
 func TestFaultCore(t *testing.T) {
 	t.Parallel()
 	url, _, _, key := databaseOfCustomer(t)
-	p := start(t, url, crashing(t, onFreePorts("serve")...))
+	const script = `ulimit -S -c "$(ulimit -H -c)" && GOTRACEBACK=crash exec "$0" "$@"`
+	cmd := exec.Command("/bin/sh", append([]string{"-c", script, binary}, onFreePorts("serve")...)...)
+	cmd.Dir = t.TempDir()
+	p := start(t, url, cmd)
 	var clients sync.WaitGroup
 	var answered atomic.Int64
 	for range 4 {
@@ -33,45 +34,11 @@ func TestFaultCore(t *testing.T) {
 		})
 	}
 	storetest.Eventually(t, "20 responses", func() bool { return answered.Load() >= 20 })
-	p.crash(t, key.Key[len("aiv_live_")+8:])
-	clients.Wait()
-}
-
-// TestEngineCore is TestFaultCore for a worker with a request in flight.
-func TestEngineCore(t *testing.T) {
-	t.Parallel()
-	url, _, _, key := databaseOfCustomer(t)
-	serve, dispatch := startServe(t, url), startDispatch(t, url)
-	serve.order(t, key.Key, "core")
-	fake := enginestest.New(t, "openai")
-	began := make(chan struct{}, 1)
-	fake.Then(func(w http.ResponseWriter, r *http.Request) {
-		began <- struct{}{}
-		<-r.Context().Done()
-	})
-	w := launch(t, crashing(t, engineArgs(t, dispatch, newWorker(t, url).Token, "openai", fake.URL, enginestest.Key)...))
-	<-began
-	w.crash(t, enginestest.Key)
-}
-
-// crashing returns a command of aiv that may leave a core file, and whose runtime is asked for one.
-func crashing(t *testing.T, args ...string) *exec.Cmd {
-	const script = `ulimit -S -c "$(ulimit -H -c)" && GOTRACEBACK=crash exec "$0" "$@"`
-	cmd := exec.Command("/bin/sh", append([]string{"-c", script, binary}, args...)...)
-	cmd.Dir = t.TempDir()
-	return cmd
-}
-
-// crash makes the process crash, and checks what it leaves.
-func (p *process) crash(t *testing.T, secret string) {
-	t.Helper()
 	p.cmd.Process.Signal(syscall.SIGABRT)
 	p.wait()
-	if !strings.Contains(p.log.String(), "goroutine ") {
-		t.Errorf("the output lists no goroutines:\n%s", p.log.end())
-	}
-	if strings.Contains(p.log.String(), secret) {
-		t.Error("the output contains the key")
+	clients.Wait()
+	if log := p.log.String(); !strings.Contains(log, "goroutine ") || strings.Contains(log, key.Key[len("aiv_live_")+8:]) {
+		t.Errorf("the output lists no goroutines, or contains the key: %s", tail(log))
 	}
 	if left, _ := filepath.Glob(filepath.Join(p.cmd.Dir, "*")); len(left) > 0 {
 		t.Errorf("it leaves %v", left)

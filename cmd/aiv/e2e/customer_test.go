@@ -9,21 +9,35 @@ import (
 	"aiv/store"
 	"aiv/store/storetest"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 type madeKey struct{ ID, Key string }
 
-// database creates a migrated database.
-func database(t *testing.T) (url string, pool *pgxpool.Pool) {
-	t.Helper()
-	url = storetest.URL(t)
-	return url, open(t, url)
-}
-
-func open(t *testing.T, url string) *pgxpool.Pool {
+func open(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 	return storetest.Open(t, url, store.Open, 4)
+}
+
+func dial(t *testing.T, databaseURL string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	must(t, err)
+	t.Cleanup(func() { conn.Close(t.Context()) })
+	return conn
+}
+
+// waitUntil waits until a query returns true.
+func waitUntil(t *testing.T, url, question string) {
+	t.Helper()
+	conn := dial(t, url)
+	defer conn.Close(t.Context())
+	storetest.Eventually(t, question, func() (yes bool) {
+		t.Helper()
+		must(t, conn.QueryRow(t.Context(), question).Scan(&yes))
+		return yes
+	})
 }
 
 func number(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) (n int) {
@@ -41,13 +55,12 @@ func customer(t *testing.T, databaseURL string, rate int) (account string, key m
 	return made.account, made.key
 }
 
-// databaseOfCustomer is database and customer in one, with a high rate. It copies a database that has the customer.
+// databaseOfCustomer returns a new database with a customer that has a high rate: a copy of one that is filled once.
 func databaseOfCustomer(t *testing.T) (url string, pool *pgxpool.Pool, account string, key madeKey) {
 	t.Helper()
 	url, made := customers.Copy(t, func(t testing.TB, url string) createdCustomer { return createCustomer(t, url, 1_000_000) })
-	pool = open(t, url)
 	t.Cleanup(func() { verify(t, url) })
-	return url, pool, made.account, made.key
+	return url, open(t, url), made.account, made.key
 }
 
 // customers is package-level because all tests copy one database.
@@ -85,7 +98,10 @@ func createKey(t testing.TB, admin *auth.Admin, account store.ID, rate int) made
 	return madeKey{c.ID.Text("cred"), c.Key}
 }
 
-type madeWorker struct{ ID, Token string }
+type madeWorker struct {
+	ID    store.ID
+	Token string
+}
 
 func newWorker(t *testing.T, databaseURL string) madeWorker {
 	t.Helper()
@@ -93,7 +109,7 @@ func newWorker(t *testing.T, databaseURL string) madeWorker {
 	defer admin.Pool.Close()
 	worker, token, err := admin.CreateWorker(t.Context(), "test", nil)
 	must(t, err)
-	return madeWorker{worker.ID.Text("wrk"), token}
+	return madeWorker{worker.ID, token}
 }
 
 // importCatalog imports a file and records that all dependencies of the providers are met.
@@ -110,7 +126,7 @@ func importCatalog(t testing.TB, pool *pgxpool.Pool, file string, providers ...s
 }
 
 // operator changes the database as commands of aiv do, over one connection: a process for each change would take far
-// longer. Its pool must be closed.
+// longer. Its pool must be closed, as databaseOfCustomer copies a database without connections.
 func operator(t testing.TB, databaseURL string) *auth.Admin {
 	t.Helper()
 	return &auth.Admin{Pool: storetest.Open(t, databaseURL, store.Open, 1), Actor: "test"}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"testing"
 	"time"
@@ -33,50 +34,77 @@ func byForm[T any](short, long T) T {
 	return short
 }
 
+// TestFaultGatewayCrash: one of two processes is killed after a random number of responses, again and again, while
+// clients create runs of two accounts, one of which has a quota. Kills that cut off no request do not count.
+func TestFaultGatewayCrash(t *testing.T) {
+	t.Parallel()
+	clients, kills := byForm(12, 16), byForm(2, 50)
+	url := storetest.NewCluster(t).URL()
+	l := newLoad(t, url, 2)
+	account := cli[struct{ ID string }](t, url, "accounts", "create", "-name", "metered", "-plan", "test").ID
+	cli[any](t, url, "accounts", "set-quota", account, "-jobs-per-month", "10000000")
+	l.others = []string{newKey(t, url, account, 1_000_000).Key}
+	l.pause = 0 // so that each kill cuts off requests
+	l.begin(clients)
+	for k, hit := 0, 0; hit < kills; k++ {
+		if k == 10*kills {
+			t.Fatalf("of %d kills only %d cut off a request", k, hit)
+		}
+		l.acknowledged(1 + rand.IntN(100))
+		serves := []*process{l.process(0), l.process(1)}
+		before := l.cut.Load()
+		serves[k%2].kill()
+		serves[k%2] = startServe(t, url)
+		l.serves.Store(&serves)
+		if l.cut.Load() > before {
+			hit++
+		}
+	}
+	l.end()
+	l.check("kill -9 of a gateway")
+}
+
 // TestFaultDatabase breaks PostgreSQL in each way, again and again, while clients create runs through two processes.
 func TestFaultDatabase(t *testing.T) {
 	t.Parallel()
 	c := storetest.NewCluster(t, "max_connections=60") // two processes use 48
 	l := newLoad(t, c.URL(), 2)
-	clients := byForm(4, 8)
-	l.begin(clients)
+	l.begin(byForm(4, 8))
 	l.recovered(t)
+	away := func(end func()) {
+		end()
+		l.suffer(10 * time.Second)
+		c.Start(t)
+	}
 	for _, fault := range []struct {
 		name  string
 		long  int // times; the short form does it once
 		bound time.Duration
-		hit   func(t *testing.T, c *storetest.Cluster, l *load)
+		hit   func()
 	}{
-		{"kill -9, back at once", 20, bounded, func(t *testing.T, c *storetest.Cluster, _ *load) { crash(t, c) }},
-		{"kill -9, away", 3, bounded, func(t *testing.T, c *storetest.Cluster, l *load) { away(t, c, l, c.Kill) }},
-		{"stopped, away", 3, bounded, func(t *testing.T, c *storetest.Cluster, l *load) { away(t, c, l, c.Stop) }},
-		{"connections cut", 50, bounded, func(t *testing.T, c *storetest.Cluster, _ *load) { c.Exec(t, "aiv", cut) }},
-		{"max_connections", 3, bounded, takeConnections},
-		{"frozen", 3, unanswered, freeze},
+		{"kill -9, back at once", 20, bounded, func() { crash(t, c) }},
+		{"kill -9, away", 3, bounded, func() { away(c.Kill) }},
+		{"stopped, away", 3, bounded, func() { away(c.Stop) }},
+		{"connections cut", 50, bounded, func() { c.Exec(t, "aiv", cut) }},
+		{"max_connections", 3, bounded, func() { takeConnections(t, c, l) }},
+		{"frozen", 3, unanswered, func() {
+			c.Freeze()
+			defer c.Thaw()
+			l.suffer(10 * time.Second)
+		}},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
-			times := byForm(1, fault.long)
 			l.anew()
-			var slowest time.Duration
-			for range times {
+			for range byForm(1, fault.long) {
 				l.acknowledged(5)
-				fault.hit(t, c, l)
-				slowest = max(slowest, l.recovered(t))
+				fault.hit()
+				l.recovered(t)
 			}
-			longest := l.survived(t, fault.bound)
-			t.Logf("%s: %d times, back %v after the database at the latest; longest wait for an answer %v", fault.name, times,
-				slowest.Round(time.Millisecond), longest.Round(time.Millisecond))
+			l.survived(t, fault.bound)
 		})
 	}
 	l.end()
-	l.check("all of these")
-}
-
-// anew resets the measured times.
-func (l *load) anew() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.longest, l.slowest = 0, 0
+	l.check("faults of the database")
 }
 
 func crash(t *testing.T, c *storetest.Cluster) {
@@ -84,19 +112,7 @@ func crash(t *testing.T, c *storetest.Cluster) {
 	c.Start(t)
 }
 
-func away(t *testing.T, c *storetest.Cluster, l *load, end func()) {
-	end()
-	l.suffer(10 * time.Second)
-	c.Start(t)
-}
-
-func freeze(_ *testing.T, c *storetest.Cluster, l *load) {
-	c.Freeze()
-	defer c.Thaw()
-	l.suffer(10 * time.Second)
-}
-
-const cut = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'aiv' AND pid <> pg_backend_pid()`
+const cut = `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'aiv' AND pid <> pg_backend_pid()`
 
 // takeConnections takes all of the server's connections and keeps them for a while.
 func takeConnections(t *testing.T, c *storetest.Cluster, l *load) {
@@ -116,16 +132,108 @@ func takeConnections(t *testing.T, c *storetest.Cluster, l *load) {
 		}
 		left := 1
 		if len(taken) > 0 {
-			taken[0].QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'aiv'`).Scan(&left)
+			taken[0].QueryRow(t.Context(), cut).Scan(&left)
 		}
 		return left == 0
 	})
 	l.suffer(10 * time.Second)
 }
 
-// recovered waits until each process serves reads and writes again, and returns how long that took, which the long form
-// bounds.
-func (l *load) recovered(t *testing.T) time.Duration {
+// TestFaultLock: another session holds a lock that requests need. They are refused while it is held, and served after
+// that. Each process waits with all of its connections, so the server is not the one that other tests use.
+func TestFaultLock(t *testing.T) {
+	t.Parallel()
+	c := storetest.NewCluster(t)
+	// The short form's lock_timeout is instead of 5 s.
+	l := newLoad(t, c.URL()+byForm("&lock_timeout=500ms", ""), 2)
+	l.begin(byForm(4, 64))
+	l.recovered(t)
+	for name, lock := range map[string]string{
+		"the runs": `LOCK TABLE measurement_runs IN ACCESS EXCLUSIVE MODE`,
+		"the windows of this minute and the next": `
+			INSERT INTO api_rate_limit_buckets
+			SELECT DISTINCT account_id, credential_id, date_bin('1 minute', clock_timestamp(), 'epoch') + make_interval(mins => m), 0, 0, 0
+			FROM api_rate_limit_buckets, generate_series(0, 1) m
+			ON CONFLICT (account_id, credential_id, window_start) DO UPDATE SET granted = 0`,
+		"the revision of the credentials": `LOCK TABLE identity_revision IN ACCESS EXCLUSIVE MODE`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			l.anew()
+			holdLock(t, c.URL(), lock, func() { l.suffer(30 * time.Second) })
+			l.recovered(t)
+			l.survived(t, behindLock)
+		})
+	}
+	l.end()
+	l.check("locks")
+}
+
+// holdLock calls during while another session holds a lock.
+func holdLock(t *testing.T, url, lock string, during func()) {
+	t.Helper()
+	session := dial(t, url)
+	_, err := session.Exec(t.Context(), "BEGIN")
+	must(t, err)
+	_, err = session.Exec(t.Context(), lock)
+	must(t, err)
+	during()
+	must(t, session.Close(t.Context()))
+}
+
+// TestFaultFailover: a primary with a synchronous standby is killed while clients create runs and workers work them
+// through two dispatchers, and the standby promoted; the URL names both. Every acknowledged run and settlement is in its
+// database.
+func TestFaultFailover(t *testing.T) {
+	t.Parallel()
+	for range byForm(1, 5) {
+		primary := storetest.NewCluster(t)
+		standby := primary.Standby(t)
+		// From here on every acknowledged transaction is on the disk of the standby.
+		primary.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'", "SELECT pg_reload_conf()")
+		waitUntil(t, primary.URL(), `SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'`)
+		url := storetest.ClusterURL("&target_session_attrs=read-write", primary, standby)
+
+		l := newLoad(t, url, 2)
+		f := newFleet(t, url, 2) // which works the runs of the clients
+		f.forgetful = 0.05
+		l.begin(8)
+		f.begin(6)
+		l.recovered(t)
+		l.acknowledged(20)
+		f.until("jobs are settled", func(settled, _ int) bool { return settled > 0 })
+		primary.Kill()
+		l.suffer(3 * time.Second) // until the failover is decided
+		_, failed := f.counts()
+		f.until("requests of workers fail", func(_, n int) bool { return n > failed })
+		standby.Exec(t, "postgres", "SELECT pg_promote()")
+		promoted := time.Now()
+		before, _ := f.counts()
+		l.recovered(t)
+		f.until("jobs are settled again", func(settled, _ int) bool { return settled > before })
+		if took := time.Since(promoted); storetest.Long() && took > recovery {
+			t.Errorf("jobs were settled again after %v, want %v at most", took, recovery)
+		}
+		l.acknowledged(20)
+		l.end()
+		l.check("failover")
+		l.survived(t, bounded)
+		pool := open(t, url)
+		f.end(pool)
+		f.check("failover", pool)
+	}
+}
+
+// suffer waits until a request gets 503 during a fault, which the long form lets last for a while.
+func (l *load) suffer(lasting time.Duration) {
+	l.t.Helper()
+	l.got(http.StatusServiceUnavailable, 1)
+	if storetest.Long() {
+		<-time.After(lasting)
+	}
+}
+
+// recovered waits until each process serves reads and writes again. The long form bounds how long that takes.
+func (l *load) recovered(t *testing.T) {
 	t.Helper()
 	began := time.Now()
 	for _, p := range *l.serves.Load() {
@@ -138,36 +246,29 @@ func (l *load) recovered(t *testing.T) time.Duration {
 			return err == nil && written.status == http.StatusAccepted
 		})
 	}
-	took := time.Since(began)
-	if storetest.Long() && took > recovery {
+	if took := time.Since(began); storetest.Long() && took > recovery {
 		t.Errorf("served again after %v, want %v at most", took, recovery)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.keys["probe"] = &asked{key: l.key, body: testRun, jobs: 6}
-	return took
 }
 
-// survived checks that no process ended and, in the long form, that no response took longer than bound. It returns the
-// longest time until a request was acknowledged.
-func (l *load) survived(t *testing.T, bound time.Duration) time.Duration {
+// survived checks that no process ended and, in the long form, that no response took longer than bound since anew.
+func (l *load) survived(t *testing.T, bound time.Duration) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range *l.serves.Load() {
 		p.isRunning(t)
 	}
-	if storetest.Long() && l.slowest > bound {
+	if t.Logf("slowest exchange %v", l.slowest); storetest.Long() && l.slowest > bound {
 		t.Errorf("a response took %v, want %v at most", l.slowest, bound)
 	}
-	return l.longest
 }
 
-// suffer waits until a request gets 503 during a fault, which the long form lets last for a while.
-func (l *load) suffer(lasting time.Duration) {
-	l.t.Helper()
-	l.refused()
-	if storetest.Long() {
-		<-time.After(lasting)
-	}
+func (l *load) anew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.slowest = 0
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,10 +23,7 @@ import (
 // the acknowledged settlements and compares them with the database at the end.
 type fleet struct {
 	t         *testing.T
-	url       string // of the database
 	token     string
-	total     int                       // jobs
-	args      []string                  // of the dispatchers
 	dispatch  []atomic.Pointer[process] // a worker calls them in turn
 	text      func(job) string          // of an answer; it begins as answerText does, and goes on after a full stop
 	forgetful float64                   // how many of their claims workers do not settle, as if they had been killed
@@ -34,7 +31,6 @@ type fleet struct {
 	wg     sync.WaitGroup
 	over   atomic.Bool // a claim that finds nothing ends its worker, and no worker is killed
 	deaths atomic.Int64
-	empty  atomic.Int64 // claims that found no jobs
 
 	mu      sync.Mutex
 	settled map[string]int // the attempts that were acknowledged, by job
@@ -42,43 +38,15 @@ type fleet struct {
 	failed  int            // requests that got no response or 503
 }
 
-// newFleet starts dispatchers on a database with so many runs of 40 jobs.
-func newFleet(t *testing.T, url string, runs, dispatchers int) *fleet {
+// newFleet starts dispatchers, with arguments.
+func newFleet(t *testing.T, url string, dispatchers int, args ...string) *fleet {
 	t.Helper()
-	_, key := customer(t, url, 1_000_000)
-	return newFleetOf(t, url, []string{key.Key}, runs, 20, dispatchers)
-}
-
-// newFleetOf is newFleet with the keys of the accounts, which order the runs in turn, the repetitions of their two
-// questions, and arguments of aiv dispatch.
-func newFleetOf(t *testing.T, url string, keys []string, runs, repetitions, dispatchers int, args ...string) *fleet {
-	t.Helper()
-	serve := startServe(t, url)
-	defer serve.kill()
-	body := strings.Replace(testRun, `"repetitions":3`, fmt.Sprint(`"repetitions":`, repetitions), 1)
-	for n := range runs {
-		serve.send(t, 202, "POST", "", keys[n%len(keys)], fmt.Sprint("fleet-", n), body)
-	}
-	f := &fleet{t: t, url: url, token: newWorker(t, url).Token, total: 2 * repetitions * runs, args: args,
-		dispatch: make([]atomic.Pointer[process], dispatchers), settled: make(map[string]int), text: answerText}
+	f := &fleet{t: t, token: newWorker(t, url).Token, dispatch: make([]atomic.Pointer[process], dispatchers),
+		settled: make(map[string]int), text: answerText}
 	for i := range f.dispatch {
 		f.dispatch[i].Store(startDispatch(t, url, args...))
 	}
 	return f
-}
-
-// killDispatcher kills the first dispatcher again and again while jobs are worked, and PostgreSQL some of the times.
-func (f *fleet) killDispatcher(c *storetest.Cluster, kills, crashes int) {
-	f.t.Helper()
-	for n := range kills {
-		next := f.total*n/(kills+2) + rand.IntN(20)
-		f.until("the next kill", func(settled, _ int) bool { return settled > next })
-		if n%(kills/crashes) == 0 {
-			crash(f.t, c)
-		}
-		f.dispatch[0].Load().kill()
-		f.dispatch[0].Store(startDispatch(f.t, f.url, f.args...))
-	}
 }
 
 // begin starts workers.
@@ -89,13 +57,13 @@ func (f *fleet) begin(workers int) {
 }
 
 func (f *fleet) client(try int) *workerClient {
-	return &workerClient{f.dispatch[try%len(f.dispatch)].Load().base, f.token}
+	return &workerClient{f.dispatch[try%len(f.dispatch)].Load().base, f.token, client}
 }
 
 // work is a worker.
 func (f *fleet) work(try int) {
 	for ; ; try++ {
-		jobs, err := f.client(try).claimFor(20, 0, byForm(60, 10)) // what a killed dispatcher had comes back
+		jobs, err := f.client(try).claimFor("null", 20, 0, byForm(60, 10)) // what a killed dispatcher had comes back
 		switch {
 		case err != nil || len(jobs) == 0 && !f.over.Load():
 			f.note(err)
@@ -107,13 +75,13 @@ func (f *fleet) work(try int) {
 			f.deaths.Add(1)
 			if rand.IntN(2) == 0 { // while it settles
 				ctx, cancel := context.WithTimeout(context.Background(), rand.N(10*time.Millisecond))
-				f.client(try).answer(ctx, jobs, f.text)
+				f.client(try).settle(ctx, jobs, f.text)
 				cancel()
 			}
 			continue
 		}
 		for ; ; try++ { // until it is acknowledged
-			states, err := f.client(try).answer(context.Background(), jobs, f.text)
+			states, err := f.client(try).settle(context.Background(), jobs, f.text)
 			if err == nil {
 				f.acknowledge(jobs, states)
 				break
@@ -127,18 +95,13 @@ func (f *fleet) work(try int) {
 // dies reports whether a worker is killed that has these jobs. It spares jobs that would fail for the number of their
 // leases.
 func (f *fleet) dies(jobs []job) bool {
-	for _, j := range jobs {
-		if j.Attempt > 2 {
-			return false
-		}
-	}
-	return !f.over.Load() && rand.Float64() < f.forgetful
+	often := slices.ContainsFunc(jobs, func(j job) bool { return j.Attempt > 2 })
+	return !often && !f.over.Load() && rand.Float64() < f.forgetful
 }
 
 // note checks why a request failed: during a fault it may get no response, or 503 with Retry-After.
 func (f *fleet) note(err error) {
 	if err == nil {
-		f.empty.Add(1)
 		return
 	}
 	f.mu.Lock()
@@ -191,14 +154,13 @@ func (f *fleet) end(pool *pgxpool.Pool) {
 // locks the runs first, as every change of leases does; otherwise a concurrent settlement could miss a lease.
 func endLeases(t *testing.T, pool *pgxpool.Pool, workers ...store.ID) {
 	t.Helper()
-	if _, err := pool.Exec(t.Context(), `
+	_, err := pool.Exec(t.Context(), `
 		UPDATE job_leases l SET until = now()
 		FROM (SELECT account_id, id FROM measurement_runs WHERE status = 'running' FOR NO KEY UPDATE SKIP LOCKED) r
 		WHERE (l.account_id, l.run_id) = (r.account_id, r.id) AND l.state = 'held' AND ($1::uuid[] IS NULL OR worker_id = ANY ($1))`,
 		store.OnCitus(`UPDATE job_leases SET until = now() WHERE state = 'held' AND ($1::uuid[] IS NULL OR worker_id = ANY ($1))`),
-		workers); err != nil {
-		t.Fatal(err)
-	}
+		workers)
+	must(t, err)
 }
 
 // check compares the acknowledged settlements with the database: each has its job's result, no job was settled by two
@@ -207,13 +169,14 @@ func (f *fleet) check(what string, pool *pgxpool.Pool) {
 	t := f.t
 	t.Helper()
 	stored, lost := storedAnswers(t, pool, f.settled)
-	if len(f.twice) > 0 || len(stored) != f.total {
-		t.Errorf("%s: %d jobs were settled twice; %d jobs have answers, want %d", what, len(f.twice), len(stored), f.total)
+	total := number(t, pool, `SELECT sum(total_jobs) FROM measurement_runs`)
+	if len(f.twice) > 0 || len(stored) != total {
+		t.Errorf("%s: %d jobs were settled twice; %d jobs have answers, want %d", what, len(f.twice), len(stored), total)
 	}
 	if n := number(t, pool, `SELECT count(*) FROM measurement_runs WHERE status <> 'completed'`); n > 0 {
 		t.Errorf("%s: %d runs are not completed", what, n)
 	}
-	t.Logf("%s: %d of %d jobs final, %d acknowledged, lost %d, twice %d; %d kills of workers, %d requests failed", what, len(stored), f.total,
+	t.Logf("%s: %d of %d jobs final, %d acknowledged, lost %d, twice %d; %d kills of workers, %d requests failed", what, len(stored), total,
 		len(f.settled), lost, len(f.twice), f.deaths.Load(), f.failed)
 }
 

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store/storetest"
 )
@@ -26,8 +25,7 @@ type load struct {
 	url    string // of the database
 	key    string
 	others []string // keys of further accounts
-	small  madeKey  // limited
-	limit  int
+	small  madeKey  // limited to faultLimit
 	serves atomic.Pointer[[]*process]
 	pause  time.Duration // the longest of a client between two requests
 
@@ -40,11 +38,11 @@ type load struct {
 	keys     map[string]*asked
 	windows  map[string]int // by reset: admitted to the small limit
 	statuses map[int]int
-	longest  time.Duration // time until one key was acknowledged
 	slowest  time.Duration // of one exchange
-	run      string        // the last that was acknowledged
-	runKey   string        // of its account
+	last     lastRun       // that was acknowledged
 }
+
+type lastRun struct{ id, key string }
 
 // asked is a run that clients create.
 type asked struct {
@@ -60,7 +58,7 @@ const faultLimit = 50
 func newLoad(t *testing.T, url string, processes int) *load {
 	t.Helper()
 	account, key := customer(t, url, 1_000_000)
-	l := &load{faults: faults{t: t}, url: url, key: key.Key, limit: faultLimit, small: newKey(t, url, account, faultLimit),
+	l := &load{faults: faults{t: t}, url: url, key: key.Key, small: newKey(t, url, account, faultLimit),
 		keys: make(map[string]*asked), windows: make(map[string]int), statuses: make(map[int]int)}
 	if !storetest.Long() { // else the clients of all tests at a time leave little of the machine to the faults
 		l.pause = 40 * time.Millisecond
@@ -113,10 +111,9 @@ func (l *load) create(key string, a *asked) {
 		}
 		if err == nil && got.status == http.StatusAccepted {
 			l.mu.Lock()
+			defer l.mu.Unlock()
 			a.answers = append(a.answers, got.body)
-			l.run, l.runKey = got.body[len(`{"id":"`):][:30], a.key
-			l.longest = max(l.longest, time.Since(began))
-			l.mu.Unlock()
+			l.last = lastRun{member(l.t, got.body, "id"), a.key}
 			return
 		}
 		if time.Since(began) > patience {
@@ -184,30 +181,22 @@ func (l *load) got(status, n int) {
 // acknowledged waits until the clients have got n further acknowledgements.
 func (l *load) acknowledged(n int) { l.got(http.StatusAccepted, n) }
 
-// refused waits until a request gets 503.
-func (l *load) refused() { l.got(http.StatusServiceUnavailable, 1) }
-
-// spend sends more requests than the small limit admits, and counts the admitted ones of each window.
+// spend sends more requests than the small limit admits, and counts the admitted ones of each window. It also reads
+// acknowledged runs.
 func (l *load) spend() {
 	for try := 0; !l.over.Load(); try++ {
 		got, err := l.ask(try, "GET", "?path=/v1/me", l.small.Key, "", "")
+		l.mu.Lock()
 		if err == nil && got.status == 200 {
-			l.mu.Lock()
 			l.windows[got.header.Get("X-RateLimit-Reset")]++
-			l.mu.Unlock()
 		}
-		if run, key := l.known(); run != "" { // an acknowledged run can be read
-			l.ask(try, "GET", "?path=/v1/runs/"+run, key, "", "")
+		last := l.last
+		l.mu.Unlock()
+		if last.id != "" {
+			l.ask(try, "GET", "?path=/v1/runs/"+last.id, last.key, "", "")
 		}
 		<-time.After(max(l.pause/2, 5*time.Millisecond))
 	}
-}
-
-// known returns the id of an acknowledged run and the key of its account, if there is one.
-func (l *load) known() (run, key string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.run, l.runKey
 }
 
 // check compares the acknowledged requests with the database after all clients have ended: one run for each key, with
@@ -220,78 +209,48 @@ func (l *load) check(what string) {
 		SELECT i.key, convert_from(i.answer, 'UTF8'), r.total_jobs
 		FROM idempotency_records i JOIN measurement_runs r ON (r.account_id, r.id) = (i.account_id, i.run_id)`)
 	must(t, err)
+	type written struct {
+		Key, Answer string
+		TotalJobs   int
+	}
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[written])
 	must(t, err)
-	byKey := make(map[string]written, len(found))
+	stored := make(map[string]string, len(found)) // responses
 	for _, w := range found {
-		byKey[w.Key] = w
+		stored[w.Key] = w.Answer
 		if a := l.keys[w.Key]; a == nil || w.TotalJobs != a.jobs {
 			l.errorf("%s: key %s has a run of %d jobs, want that of the request: %+v", what, w.Key, w.TotalJobs, a)
 		}
 	}
-	acknowledged, lost, twice := 0, 0, 0
+	// No record is old enough to be purged, so each run has one.
+	if runs := number(t, pool, `SELECT count(*) FROM measurement_runs`); runs != len(found) {
+		t.Errorf("%s: %d runs for %d keys", what, runs, len(found))
+	}
+	acknowledged, retried := 0, 0
 	for key, a := range l.keys {
 		acknowledged += len(a.answers)
 		for _, answer := range a.answers {
-			if w, ok := byKey[key]; !ok {
-				lost++
-				l.errorf("%s: key %s was acknowledged and has no run", what, key)
-			} else if w.Answer != answer {
-				twice++
-				l.errorf("%s: key %s was acknowledged by %s and has the response %s", what, key, answer, w.Answer)
+			if stored[key] != answer {
+				l.errorf("%s: key %s was acknowledged by %s and has the response %s", what, key, answer, stored[key])
 			}
 		}
+		if retried++; retried > byForm(20, 200) {
+			continue
+		}
+		// A retry, acknowledged or not, gets the stored response, or the first one.
+		got, err := patiently(func() (answer, error) { return l.process(retried).do(t.Context(), "POST", "", a.key, key, a.body) })
+		if want := stored[key]; err != nil || got.status != 202 || want != "" && got.body != want ||
+			!strings.Contains(got.body, fmt.Sprintf(`"total_jobs":%d,`, a.jobs)) {
+			l.errorf("%s: a retry of key %s got %d %s, %v; want 202 %s with %d jobs", what, key, got.status, got.body, err, want, a.jobs)
+		}
 	}
-	// No record is old enough to be purged, so each run has one.
-	if runs := number(t, pool, `SELECT count(*) FROM measurement_runs`); runs != len(found) {
-		twice += max(0, runs-len(found))
-		t.Errorf("%s: %d runs for %d keys", what, runs, len(found))
-	}
-	over := 0
 	for reset, admitted := range l.windows {
-		over += max(0, admitted-l.limit)
-		if admitted > l.limit {
-			t.Errorf("%s: %d were admitted to the window until %s, the limit is %d", what, admitted, reset, l.limit)
+		used := number(t, pool, `SELECT COALESCE(max(used), 0) FROM api_rate_limit_buckets WHERE rate_limit = $1 AND window_start = to_timestamp($2::bigint - 60)`,
+			faultLimit, reset)
+		if admitted > faultLimit || used > 0 && admitted > used { // old windows are purged
+			t.Errorf("%s: %d were admitted to the window until %s, which counts %d; the limit is %d", what, admitted, reset, used, faultLimit)
 		}
 	}
-	l.counted(what, pool)
-	l.retried(what, byKey)
-	t.Logf("%s: %d runs of %d keys, %d acknowledgements: lost %d, twice %d, over the limit %d; longest time until acknowledged %v, slowest exchange %v; statuses %v",
-		what, len(found), len(l.keys), acknowledged, lost, twice, over, l.longest.Round(time.Millisecond), l.slowest.Round(time.Millisecond), l.statuses)
-}
-
-// written is what the database has of a request.
-type written struct {
-	Key       string
-	Answer    string
-	TotalJobs int
-}
-
-// counted checks that a window counts at least the requests that were admitted in it.
-func (l *load) counted(what string, pool *pgxpool.Pool) {
-	l.t.Helper()
-	var reset, used int
-	must(l.t, pool.QueryRow(l.t.Context(), `SELECT extract(epoch FROM window_start)::bigint + 60, used FROM api_rate_limit_buckets
-		WHERE rate_limit = $1 ORDER BY window_start DESC LIMIT 1`, l.limit).Scan(&reset, &used))
-	if admitted := l.windows[strconv.Itoa(reset)]; admitted > used {
-		l.t.Errorf("%s: %d were admitted in a window that counts %d", what, admitted, used)
-	}
-}
-
-// retried sends some keys again, acknowledged or not: each gets its stored response, or its first one.
-func (l *load) retried(what string, stored map[string]written) {
-	l.t.Helper()
-	n, most := 0, byForm(20, 200)
-	for key, a := range l.keys {
-		if n++; n > most {
-			return
-		}
-		got, err := patiently(func() (answer, error) { return l.process(n).do(l.t.Context(), "POST", "", a.key, key, a.body) })
-		if want := stored[key].Answer; err != nil || got.status != 202 || want != "" && got.body != want {
-			l.errorf("%s: a retry of key %s got %d %s, %v; want 202 %s", what, key, got.status, got.body, err, want)
-		}
-		if jobs := fmt.Sprintf(`"total_jobs":%d,`, a.jobs); !strings.Contains(got.body, jobs) {
-			l.errorf("%s: a retry of key %s returned %s, want a run with %s", what, key, got.body, jobs)
-		}
-	}
+	t.Logf("%s: %d runs of %d keys, %d acknowledgements; slowest exchange %v; statuses %v",
+		what, len(found), len(l.keys), acknowledged, l.slowest.Round(time.Millisecond), l.statuses)
 }

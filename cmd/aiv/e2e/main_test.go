@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -47,15 +45,4 @@ func (r runner) Run() int {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	return r.m.Run()
-}
-
-// aiv runs one command, without DATABASE_URL in its environment.
-func aiv(ctx context.Context, args ...string) (code int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := runCommand(cmd); cmd.ProcessState == nil {
-		return -1, "", err.Error()
-	}
-	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }

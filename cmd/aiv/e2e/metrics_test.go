@@ -3,12 +3,10 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"regexp"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,71 +15,48 @@ import (
 	"aiv/store/storetest"
 )
 
-// exposition reads a page of metrics strictly: https://prometheus.io/docs/instrumenting/exposition_formats/
-type exposition struct {
-	kinds  map[string]string  // of families
-	values map[string]float64 // by name and labels, as they are written
-}
+var (
+	familyLine = regexp.MustCompile(`(?m)^# TYPE (\S+) (counter|gauge|histogram)$`)
+	sampleLine = regexp.MustCompile(`(?m)^([a-z_]+(?:\{.*\})?) (\S+)$`)
+)
 
-var sampleLine = regexp.MustCompile(`^([a-z_]+)(\{[a-z_]+="(?:[^"\\\n]|\\[\\"n])*"(?:,[a-z_]+="(?:[^"\\\n]|\\[\\"n])*")*\})? (\S+)$`)
-
-func readExposition(t *testing.T, page string) *exposition {
+// samples returns the values of a page of metrics, by name and labels as they are written.
+func samples(t *testing.T, page string) map[string]float64 {
 	t.Helper()
-	e := &exposition{make(map[string]string), make(map[string]float64)}
-	family := ""
-	for n, line := range strings.Split(strings.TrimSuffix(page, "\n"), "\n") {
-		wrong := func(what string) { t.Errorf("line %d: %q: %s", n+1, line, what) }
-		if help, ok := strings.CutPrefix(line, "# HELP "); ok {
-			family, help, _ = strings.Cut(help, " ")
-			if _, again := e.kinds[family]; again || !strings.HasSuffix(help, ".") {
-				wrong("the family comes twice, or is not explained")
-			}
-			e.kinds[family] = ""
-			continue
+	values := make(map[string]float64)
+	for _, m := range sampleLine.FindAllStringSubmatch(page, -1) {
+		v, err := strconv.ParseFloat(m[2], 64)
+		if _, again := values[m[1]]; again || err != nil {
+			t.Errorf("%s comes twice, or is not a number: %v", m[0], err)
 		}
-		if kind, ok := strings.CutPrefix(line, "# TYPE "+family+" "); ok && e.kinds[family] == "" {
-			e.kinds[family] = kind
-			if (kind == "counter") != strings.HasSuffix(family, "_total") || !slices.Contains([]string{"counter", "gauge", "histogram"}, kind) {
-				wrong("the family has another kind")
-			}
-			continue
-		}
-		m := sampleLine.FindStringSubmatch(line)
-		if m == nil {
-			wrong("not a sample")
-			continue
-		}
-		suffix, ok := strings.CutPrefix(m[1], family)
-		if !ok || e.kinds[family] == "" || (suffix != "") != (e.kinds[family] == "histogram") {
-			wrong("among the samples of " + family)
-		}
-		v, err := strconv.ParseFloat(m[3], 64)
-		if err != nil || e.kinds[family] == "counter" && v < 0 {
-			wrong("not a value")
-		}
-		if _, again := e.values[m[1]+m[2]]; again {
-			wrong("the sample comes twice")
-		}
-		e.values[m[1]+m[2]] = v
+		values[m[1]] = v
 	}
-	return e
+	return values
 }
 
-// explained checks that OPERATING.md explains each family.
-func (e *exposition) explained(t *testing.T) {
+// hasSamples checks some values of a page, that no family of metrics comes twice, and that OPERATING.md explains each.
+func hasSamples(t *testing.T, page string, want map[string]float64) {
 	t.Helper()
 	operating, err := os.ReadFile("../OPERATING.md")
 	must(t, err)
-	for _, family := range slices.Sorted(maps.Keys(e.kinds)) {
-		if !strings.Contains(string(operating), "`"+family+"`") {
-			t.Errorf("OPERATING.md does not explain %s", family)
+	families := make(map[string]bool)
+	for _, m := range familyLine.FindAllStringSubmatch(page, -1) {
+		if families[m[1]] || !strings.Contains(string(operating), "`"+m[1]+"`") {
+			t.Errorf("%s comes twice, or OPERATING.md does not explain it", m[1])
+		}
+		families[m[1]] = true
+	}
+	got := samples(t, page)
+	for sample, value := range want {
+		if v, ok := got[sample]; !ok || v != value {
+			t.Errorf("%s: got %v (%t), want %v", sample, v, ok, value)
 		}
 	}
 }
 
-// TestRequestsAreLogged: known requests are counted on the page of metrics, of which OPERATING.md explains each family,
-// and each is logged at the level that is set. One with a key of a wrong checksum costs no round trip to the database,
-// and each 401 takes 100 ms. No key, without its public prefix, is in a row of a table, in the log, or in the metrics.
+// TestRequestsAreLogged: known requests are counted on the page of metrics, and each is logged at the level that is set.
+// One with a key of a wrong checksum costs no round trip to the database, and each 401 takes 100 ms. No key, without its
+// public prefix, is in a row of a table, in the log, or in the metrics.
 func TestRequestsAreLogged(t *testing.T) {
 	t.Parallel()
 	url, pool, account, key := databaseOfCustomer(t)
@@ -106,7 +81,30 @@ func TestRequestsAreLogged(t *testing.T) {
 	for p.get(t, "?path=/v1/me", narrow.Key).status == 200 {
 		admitted++ // one a minute
 	}
-	checkMetrics(t, p.databaseMetrics(t), admitted)
+	hasSamples(t, p.databaseMetrics(t), map[string]float64{
+		`aiv_requests_total{route="GET /v1/me",status="200"}`:               admitted,
+		`go_sched_gomaxprocs_threads`:                                       float64(runtime.GOMAXPROCS(0)),
+		`aiv_request_seconds_count{route="POST /v1/runs"}`:                  4,
+		`aiv_limiter_decisions_total{decision="admitted"}`:                  4 + admitted,
+		`aiv_limiter_decisions_total{decision="refused"}`:                   1,
+		`aiv_limiter_decisions_total{decision="unknown_key"}`:               1,
+		`aiv_run_requests_total{outcome="created"}`:                         1,
+		`aiv_run_requests_total{outcome="replayed"}`:                        1,
+		`aiv_run_requests_total{outcome="conflict"}`:                        1,
+		`aiv_run_requests_total{outcome="refused"}`:                         1,
+		`aiv_run_requests_total{outcome="failed"}`:                          0,
+		`aiv_jobs_created_total`:                                            6,
+		`aiv_batch_size_sum{batcher="counts"}`:                              5 + admitted,
+		`aiv_batch_size_sum{batcher="small_runs"}`:                          3, // the first, its replay and the conflict
+		`aiv_batch_size_count{batcher="lookups"}`:                           3,
+		`aiv_pool_max_connections{pool="write"}`:                            16,
+		`aiv_connections_rejected_total{bound="total"}`:                     0,
+		`aiv_log_lines_dropped_total`:                                       0,
+		`aiv_task_runs_total{task="purge_rate_limits",result="failed"}`:     0,
+		`aiv_keys_expiring`:                                                 1,
+		`aiv_queue_open_runs`:                                               1,
+		`aiv_provider_dependency_unmet{provider="p",dependency="contract"}`: 0,
+	})
 	p.awaitLog(t, `"a key expires soon","credential":"`+expiring.ID+`"`)
 
 	p.asAdmin(t, "PUT", "/log-level", "warn")
@@ -136,55 +134,8 @@ func TestRequestsAreLogged(t *testing.T) {
 	checkLog(t, p.log.String(), ids, account, key.ID)
 	for _, k := range []string{key.Key, narrow.Key, revoked.Key} {
 		secret := k[len("aiv_live_")+8:]
-		if tables := storetest.TablesWith(t, pool, secret); tables != nil {
-			t.Errorf("the database has a key in %v", tables)
-		}
-		if strings.Contains(p.log.String(), secret) || strings.Contains(page, secret) {
-			t.Error("the log or the metrics have a key")
-		}
-	}
-}
-
-func checkMetrics(t *testing.T, e *exposition, admitted float64) {
-	t.Helper()
-	e.explained(t)
-	for sample, want := range map[string]float64{
-		`aiv_requests_total{route="GET /v1/me",status="200"}`:               admitted,
-		`go_sched_gomaxprocs_threads`:                                       float64(runtime.GOMAXPROCS(0)),
-		`aiv_request_seconds_count{route="POST /v1/runs"}`:                  4,
-		`aiv_limiter_decisions_total{decision="admitted"}`:                  4 + admitted,
-		`aiv_limiter_decisions_total{decision="refused"}`:                   1,
-		`aiv_limiter_decisions_total{decision="unknown_key"}`:               1,
-		`aiv_run_requests_total{outcome="created"}`:                         1,
-		`aiv_run_requests_total{outcome="replayed"}`:                        1,
-		`aiv_run_requests_total{outcome="conflict"}`:                        1,
-		`aiv_run_requests_total{outcome="refused"}`:                         1,
-		`aiv_run_requests_total{outcome="failed"}`:                          0,
-		`aiv_jobs_created_total`:                                            6,
-		`aiv_batch_size_sum{batcher="counts"}`:                              5 + admitted,
-		`aiv_batch_size_bucket{batcher="counts",le="1"}`:                    5 + admitted,
-		`aiv_batch_size_count{batcher="lookups"}`:                           3,
-		`aiv_batch_waiting{batcher="counts"}`:                               0,
-		`aiv_pool_max_connections{pool="count"}`:                            1,
-		`aiv_pool_max_connections{pool="write"}`:                            16,
-		`aiv_pool_max_connections{pool="read"}`:                             5,
-		`aiv_pool_max_connections{pool="background"}`:                       2,
-		`aiv_connections_rejected_total{bound="total"}`:                     0,
-		`aiv_log_lines_dropped_total`:                                       0,
-		`aiv_task_runs_total{task="purge_rate_limits",result="failed"}`:     0,
-		`aiv_database_up`:                                                   1,
-		`aiv_keys_expiring`:                                                 1,
-		`aiv_queue_open_runs`:                                               1,
-		`aiv_provider_dependency_unmet{provider="p",dependency="contract"}`: 0,
-		`aiv_batch_overloaded_total{batcher="small_runs"}`:                  0,
-		`aiv_batches_failed_total{batcher="small_runs"}`:                    0,
-		`aiv_batch_size_sum{batcher="small_runs"}`:                          3, // the first, its replay and the conflict
-		`aiv_batches_retried_total{batcher="large_runs"}`:                   0,
-		`aiv_batches_retried_total{batcher="metered_runs"}`:                 0,
-		`aiv_batches_retried_total{batcher="large_metered_runs"}`:           0,
-	} {
-		if got, ok := e.values[sample]; !ok || got != want {
-			t.Errorf("%s: got %v (%v), want %v", sample, got, ok, want)
+		if tables := storetest.TablesWith(t, pool, secret); tables != nil || strings.Contains(p.log.String()+page, secret) {
+			t.Errorf("a key is in the log, in the metrics, or in the tables %v", tables)
 		}
 	}
 }
@@ -206,8 +157,8 @@ func checkLog(t *testing.T, log string, ids map[string]string, account, credenti
 		"guessed": {"status": 401.0, "round_trips": 0.0, "code": "invalid_api_key", "account": nil, "credential": nil},
 		"created": {"method": "POST", "route": "POST /v1/runs", "status": 202.0, "round_trips": 2.0,
 			"account": account, "credential": credential},
-		"traced": {"method": "GET", "route": "GET /v1/runs", "status": 400.0, "round_trips": 1.0, "code": "invalid_parameter",
-			"account": account, "credential": credential, "trace_id": "0af7651916cd43dd8448eb211c80319c", "parent_id": "b7ad6b7169203331"},
+		"traced": {"route": "GET /v1/runs", "status": 400.0, "round_trips": 1.0, "code": "invalid_parameter",
+			"account": account, "trace_id": "0af7651916cd43dd8448eb211c80319c", "parent_id": "b7ad6b7169203331"},
 	} {
 		line := lines[ids[name]]
 		for member, value := range want {

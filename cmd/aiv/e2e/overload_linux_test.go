@@ -32,6 +32,21 @@ func memoryBound() int {
 	return maxMemory * 3 / 2
 }
 
+var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
+
+// memory returns the peak memory of the process in MiB, and fails the test if that is above a bound in bytes.
+func (p *process) memory(t *testing.T, bound int) int {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	must(t, err)
+	n, err := strconv.Atoi(string(highWater.FindSubmatch(status)[1]))
+	must(t, err)
+	if n<<10 > bound {
+		t.Errorf("%s used %d MiB of memory", p.cmd, n>>10)
+	}
+	return n >> 10
+}
+
 // TestFaultOverload sends from many more connections than can be served at once, as fast as each gets responses: each
 // gets a number of them, or as many as it can in the long form, which bounds how long they take. At first the database
 // is blocked, so that more requests wait than may: the excess is refused at once. It is not parallel, because it
@@ -41,16 +56,12 @@ func TestFaultOverload(t *testing.T) {
 	url, _, account, key := databaseOfCustomer(t)
 	small := newKey(t, url, account, faultLimit)
 	p := startServe(t, url, "-waiting", fmt.Sprint(connections/4))
-	stop := make(chan struct{})
-	if storetest.Long() {
-		time.AfterFunc(time.Minute, func() { close(stop) })
-	}
+	end := time.Now().Add(time.Minute) // of the long form
 
 	var mu sync.Mutex
 	var took []time.Duration // of what was admitted
 	shed := 0
 	windows, statuses := make(map[string]int), make(map[int]int)
-	var wg, watching sync.WaitGroup
 	ask := func(c int) {
 		conn, err := net.Dial("tcp", p.host())
 		if err != nil {
@@ -58,13 +69,8 @@ func TestFaultOverload(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		answers := bufio.NewReader(conn)
-		for n := range requests {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+		responses := bufio.NewReader(conn)
+		for n := 0; n < requests && (!storetest.Long() || time.Now().Before(end)); n++ {
 			request := wireGet("?path=/v1/me", key.Key)
 			switch c % 4 {
 			case 0:
@@ -73,7 +79,7 @@ func TestFaultOverload(t *testing.T) {
 				request = wirePost(fmt.Sprintf("overload-%d-%d", c, n), key.Key, testRun)
 			}
 			sent := time.Now()
-			w, body, err := exchangeOne(conn, answers, request)
+			w, body, err := exchangeOne(conn, responses, request)
 			if err != nil {
 				t.Error(err)
 				return
@@ -96,6 +102,7 @@ func TestFaultOverload(t *testing.T) {
 			mu.Unlock()
 		}
 	}
+	var wg, watching sync.WaitGroup
 	var slowestAdmin time.Duration
 	over := make(chan struct{})
 	watching.Go(func() { slowestAdmin = p.watchAdmin(t, over) })
@@ -140,9 +147,7 @@ func TestFaultOverload(t *testing.T) {
 
 // watchAdmin polls /livez and /readyz, and returns the longest time of a response. In the short form /readyz, which asks
 // the database, may fail now and then.
-func (p *process) watchAdmin(t *testing.T, stop <-chan struct{}) (slowest time.Duration) {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
+func (p *process) watchAdmin(t *testing.T, over <-chan struct{}) (slowest time.Duration) {
 	for {
 		for _, path := range []string{"/livez", "/readyz"} {
 			storetest.Eventually(t, path+" succeeds", func() bool {
@@ -156,24 +161,9 @@ func (p *process) watchAdmin(t *testing.T, stop <-chan struct{}) (slowest time.D
 			})
 		}
 		select {
-		case <-stop:
+		case <-over:
 			return slowest
-		case <-tick.C:
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
-}
-
-var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
-
-// memory returns the peak memory of the process in MiB, and fails the test if that is above a bound in bytes.
-func (p *process) memory(t *testing.T, bound int) int {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	must(t, err)
-	n, err := strconv.Atoi(string(highWater.FindSubmatch(status)[1]))
-	must(t, err)
-	if n<<10 > bound {
-		t.Errorf("%s used %d MiB of memory", p.cmd, n>>10)
-	}
-	return n >> 10
 }

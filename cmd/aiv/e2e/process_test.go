@@ -10,9 +10,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,9 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"aiv/cmd/aiv/capability"
 	"aiv/gateway"
-	"aiv/store"
 	"aiv/store/storetest"
 )
 
@@ -79,30 +77,61 @@ func launch(t *testing.T, cmd *exec.Cmd) *process {
 		cmd.Stderr = p.log
 	}
 	cmd.WaitDelay = 30 * time.Second // if a child that outlives it has its output
-	must(t, startCommand(cmd))
-	go func() { defer close(p.ended); p.err = cmd.Wait() }()
+	must(t, startCommand(cmd, func(err error) { p.err = err; close(p.ended) }))
 	t.Cleanup(func() {
 		if p.kill(); t.Failed() {
-			t.Logf("the end of the log of %s: %s", cmd, p.log.end())
+			t.Logf("the end of the log of %s: %s", cmd, tail(p.log.String()))
 		}
 	})
 	return p
 }
 
-// startUnread starts `aiv serve` on the database, with a pipe as its log, and reads the log until it serves.
-func startUnread(t *testing.T, databaseURL string, args ...string) (p *process, log *os.File) {
-	t.Helper()
-	log, stderr, err := os.Pipe()
-	must(t, err)
-	t.Cleanup(func() { log.Close() })
-	cmd := exec.Command(binary, onFreePorts("serve", append(args, "-database-url", databaseURL)...)...)
-	cmd.Stderr = stderr
-	p = launch(t, cmd)
-	stderr.Close()
-	if !p.readServing(log) {
-		t.Fatalf("aiv serve ended: %v", p.wait())
+var readSources = sync.OnceValue(func() error { return storetest.ReadSources("../../..") })
+
+// startCommand starts a command, and calls ended with its error when it has ended. It does not outlive the tests, even
+// when they are killed.
+func startCommand(cmd *exec.Cmd, ended func(error)) error {
+	if err := readSources(); err != nil {
+		return err
 	}
-	return p, log
+	endWithThread(cmd)
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // until the command has ended
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			ended(cmd.Wait())
+		}
+	}()
+	return <-started
+}
+
+// aiv runs one command, without DATABASE_URL in its environment.
+func aiv(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := runCommand(cmd); cmd.ProcessState == nil {
+		return -1, "", err.Error()
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// combinedOutput runs a command.
+func combinedOutput(cmd *exec.Cmd) (string, error) {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := runCommand(cmd)
+	return out.String(), err
+}
+
+func runCommand(cmd *exec.Cmd) error {
+	ended := make(chan error, 1)
+	if err := startCommand(cmd, func(err error) { ended <- err }); err != nil {
+		return err
+	}
+	return <-ended
 }
 
 // readServing reads the log until the process serves, and sets its addresses.
@@ -289,11 +318,10 @@ func (p *process) metrics(t *testing.T) string {
 
 // databaseMetrics waits for a page of metrics with those of the database, which takes too long on a busy machine now
 // and then.
-func (p *process) databaseMetrics(t *testing.T) *exposition {
+func (p *process) databaseMetrics(t *testing.T) (page string) {
 	t.Helper()
-	page := ""
 	wait(t, "the metrics", `\naiv_database_up 1\n`, func() string { page = p.metrics(t); return page })
-	return readExposition(t, page)
+	return page
 }
 
 // hasMetrics waits until the page of metrics has the lines.
@@ -302,12 +330,6 @@ func (p *process) hasMetrics(t *testing.T, lines ...string) {
 	for _, line := range lines {
 		wait(t, "the metrics", "(?m)^"+regexp.QuoteMeta(line)+"$", func() string { return p.metrics(t) })
 	}
-}
-
-// awaitClaims waits until so many claims wait at a dispatcher.
-func (p *process) awaitClaims(t *testing.T, n int) {
-	t.Helper()
-	wait(t, "waiting claims", fmt.Sprintf(`\naiv_claims_waiting %d\n`, n), func() string { return p.metrics(t) })
 }
 
 // isReady waits until /readyz returns the status and a text.
@@ -338,19 +360,11 @@ func refuses(t *testing.T, databaseURL, want string, args ...string) {
 	}
 }
 
-// verify fails the test unless what `aiv verify` checks holds.
+// verify fails the test unless aiv verify finds that every invariant of the database holds.
 func verify(t *testing.T, databaseURL string) {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	pool, err := store.Open(ctx, databaseURL, 1)
-	must(t, err)
-	defer pool.Close()
-	violations, err := store.Verify(ctx, pool, capability.Invariants())
-	if err != nil {
-		t.Errorf("verifying the database: %v", err)
-	}
-	for _, v := range violations {
-		t.Errorf("the database breaks %s: %d rows: %v", v.Invariant.Name, v.Count, v.Rows)
+	if code, stdout, stderr := aiv(context.Background(), "verify", "-database-url", databaseURL); code != 0 {
+		t.Errorf("aiv verify: exit %d: %s%s", code, stdout, stderr)
 	}
 }
 
@@ -364,7 +378,7 @@ func wait(t *testing.T, what, pattern string, read func() string) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%s: got %s, want %s", what, got[max(0, len(got)-1000):], pattern)
+			t.Fatalf("%s: got %s, want %s", what, tail(got), pattern)
 		}
 	}
 }
@@ -398,11 +412,8 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// end returns the end of the log.
-func (l *logBuffer) end() string {
-	text := l.String()
-	return text[max(0, len(text)-1000):]
-}
+// tail returns the end of a text.
+func tail(text string) string { return text[max(0, len(text)-1000):] }
 
 var must = storetest.Must
 

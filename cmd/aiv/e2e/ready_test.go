@@ -22,20 +22,17 @@ func TestRightsOfTheRole(t *testing.T) {
 	refuses(t, as(dispatch), "lacks privileges that aiv serve needs: SELECT ON credentials, SELECT ON identity_revision, ",
 		onFreePorts("serve")...)
 	refuses(t, as(serve), "lacks privileges that aiv dispatch needs: ", onFreePorts("dispatch")...)
-	refuses(t, as(serve), "permission denied for table provider_settings (SQLSTATE 42501); "+
-		"run the command as the owner of the tables\n", "status")
-
 	cli[any](t, url, "providers", "set", "p", "-per-minute", "1000")
 	p, d := startServe(t, as(serve)), startDispatch(t, as(dispatch), "-answers-kept", "400d")
 	run := p.order(t, key.Key, "roles")
-	w := &workerClient{d.base, newWorker(t, url).Token}
+	w := newWorkerClient(t, url, d)
 	w.claims(t, 10, 6) // which come back when their leases end
-	storetest.Exec(t, pool, `UPDATE job_leases SET until = now()`)
-	wait(t, "the run", `"status":"completed"`, func() string {
+	endLeases(t, pool)
+	storetest.Eventually(t, "the run is completed", func() bool {
 		if jobs, err := w.claim(10, 0); err == nil && len(jobs) > 0 {
-			w.settle(t.Context(), jobs)
+			w.settles(t, jobs)
 		}
-		return p.get(t, "/v1/runs/"+run, key.Key).body
+		return strings.Contains(p.get(t, "/v1/runs/"+run, key.Key).body, `"status":"completed"`)
 	})
 	p.hasMetrics(t, "aiv_database_up 1") // the roles may read what /metrics reports
 	d.hasMetrics(t, "aiv_database_up 1", `aiv_jobs_waiting{provider="p"} 0`, "aiv_webhook_pending 0")
@@ -43,18 +40,10 @@ func TestRightsOfTheRole(t *testing.T) {
 		t.Error("aiv dispatch lacks a privilege")
 	}
 
-	for _, step := range []struct {
-		sql    string
-		status int
-		text   string
-	}{
-		{`REVOKE SELECT ON plans FROM ` + quoted, 503, "SELECT ON plans"},
-		{`REVOKE SELECT ON schema_migrations FROM ` + quoted, 503, "SELECT ON schema_migrations"},
-		{`GRANT SELECT ON plans, schema_migrations TO ` + quoted, 200, "ok"},
-	} {
-		storetest.Exec(t, pool, step.sql)
-		p.isReady(t, "after "+step.sql, step.status, step.text)
-	}
+	storetest.Exec(t, pool, `REVOKE SELECT ON plans FROM `+quoted)
+	p.isReady(t, "of a role without a privilege", 503, "SELECT ON plans")
+	storetest.Exec(t, pool, `GRANT SELECT ON plans TO `+quoted)
+	p.isReady(t, "of a role with all privileges", 200, "ok")
 }
 
 // TestDemotedPrimary: a service whose server has become a standby is not ready until that is promoted, and none starts
@@ -70,8 +59,7 @@ func TestDemotedPrimary(t *testing.T) {
 	for _, command := range [][]string{{"serve"}, {"serve", "-migrate"}, {"dispatch"}, {"migrate"}} {
 		refuses(t, c.URL(), "the database server is a standby, which is read-only; name the primary", command...)
 	}
-	if code, stdout, stderr := aiv(t.Context(), "status", "-database-url", c.URL()); code != 1 || !strings.Contains(stdout, ", READ-ONLY; database aiv at "+c.Dir) ||
-		!strings.Contains(stdout, "\nqueue\t") || !strings.Contains(stderr, "the database server is a standby") {
+	if code, stdout, stderr := aiv(t.Context(), "status", "-database-url", c.URL()); code != 1 || !strings.Contains(stdout, ", READ-ONLY; database aiv at ") {
 		t.Errorf("aiv status: exit %d: %s%s", code, stdout, stderr)
 	}
 	c.Exec(t, "postgres", "SELECT pg_promote()")
@@ -84,8 +72,7 @@ func TestUpgradeUnderAProcess(t *testing.T) {
 	t.Parallel()
 	url, pool, _, key := databaseOfCustomer(t)
 	p := startServe(t, url)
-	storetest.Exec(t, pool, `
-		INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'what_is_to_come', sha256(''))`)
+	storetest.Exec(t, pool, `INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'what_is_to_come', sha256(''))`)
 	p.isReady(t, "after the migration", 200, "ok")
 	p.serves(t, key.Key)
 	refuses(t, url, "", onFreePorts("serve")...)

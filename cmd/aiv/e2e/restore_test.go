@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 
 	"aiv/store/private"
 	"aiv/store/storetest"
@@ -27,20 +25,62 @@ type deployment struct {
 	answers []string
 }
 
+// TestLaterDatabasesServeTheSame: a database as each earlier release left it is refused by aiv serve until aiv migrate has
+// been there, and is then the same service to customers. So is one that was restored by pg_restore, also to a key that
+// was revoked after the dump. The short form has the databases of the first and of the latest release: what the first
+// left passes through all later migrations.
+func TestLaterDatabasesServeTheSame(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t)
+	all, err := filepath.Glob("../../../store/schema/migrations/*.sql")
+	if err != nil || len(all) < firstRelease {
+		t.Fatalf("migrations: %v, %v", all, err)
+	}
+	for n := firstRelease; n < len(all); n++ {
+		if n > firstRelease && n < len(all)-1 && !storetest.Long() {
+			continue
+		}
+		t.Run(fmt.Sprintf("from %04d", n), func(t *testing.T) {
+			old := storetest.Empty(t)
+			storetest.MigrateAsThen(t, old, all[:n])
+			copyRows(t, d.url, old)
+			refuses(t, old, "; run `aiv migrate`", onFreePorts("serve")...)
+			cli[any](t, old, "migrate")
+			d.goesOn(t, old)
+		})
+	}
+	t.Run("restored", func(t *testing.T) {
+		d.measure(t)
+		restored := storetest.Empty(t)
+		dump, _, err := private.Command("pg_dump", "-Fc", "-d", d.url)
+		must(t, err)
+		var archive bytes.Buffer
+		dump.Stdout = &archive
+		must(t, dump.Run())
+		cli[any](t, d.url, "keys", "revoke", d.key.ID)
+		restore, _, err := private.Command("pg_restore", "--exit-on-error", "-d", restored)
+		must(t, err)
+		restore.Stdin = &archive
+		must(t, restore.Run())
+		cli[any](t, restored, "status")
+		d.goesOn(t, restored)
+	})
+}
+
 func newDeployment(t *testing.T) *deployment {
 	t.Helper()
 	u, _, account, key := databaseOfCustomer(t)
 	d := &deployment{url: u, key: key}
-	file := filepath.Join(t.TempDir(), "insights.jsonl")
-	lines := fmt.Sprintf(`{"kind":"recommendation","account_id":%[1]q,"type":"t","category":"on_page","title":"T","summary":"S","priority":"high","status":"suggested","model_ids":["m"],"question_ids":["q1"],"run_id":null,"created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z"}
+	file := filepath.Join(t.TempDir(), "lines.jsonl")
+	for command, lines := range map[string]string{
+		"insights": `{"kind":"recommendation","account_id":%[1]q,"type":"t","category":"on_page","title":"T","summary":"S","priority":"high","status":"suggested","model_ids":["m"],"question_ids":["q1"],"run_id":null,"created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z"}
 {"kind":"alert","account_id":%[1]q,"type":"visibility_drop","severity":"high","status":"open","title":"T","message":"M","metric":null,"direction":"down","current_value":0.25,"baseline_value":1,"model_id":"m","question_id":"q1","country":"IT","run_id":null,"detected_at":"2026-01-02T03:04:05Z","resolved_at":null}
-`, account)
-	must(t, os.WriteFile(file, []byte(lines), 0o600))
-	cli[any](t, u, "insights", "import", file)
-	own := fmt.Sprintf(`{"kind":"question","id":"own","account_id":%q,"text":"Mine?","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}`, account)
-	must(t, os.WriteFile(file, []byte(own), 0o600))
-	cli[any](t, u, "catalog", "import", file)
-
+`,
+		"catalog": `{"kind":"question","id":"own","account_id":%q,"text":"Mine?","language":"it","country":"IT","topic":"t","tags":[],"status":"active"}`,
+	} {
+		must(t, os.WriteFile(file, fmt.Appendf(nil, lines, account), 0o600))
+		cli[any](t, u, command, "import", file)
+	}
 	p := startServe(t, u)
 	for i := range 5 {
 		d.order(t, p, i, "")
@@ -50,7 +90,7 @@ func newDeployment(t *testing.T) *deployment {
 	d.asks = []string{
 		"?path=/v1/me", "?path=/v1/runs&limit=2", "?path=/v1/runs&limit=2&cursor=" + url.QueryEscape(cursor), "?path=/v1/runs&model_id=m",
 		"?path=/v1/runs/" + member(t, first.body, "id"), "?path=/v1/catalog/models", "?path=/v1/catalog/questions", "?path=/v1/recommendations",
-		"?path=/v1/alerts", "?path=/v1/alerts&severity=low",
+		"?path=/v1/alerts",
 	}
 	d.answers = d.ask(t, p)
 	stops(t, p)
@@ -97,9 +137,8 @@ func (d *deployment) goesOn(t *testing.T, databaseURL string) {
 func (d *deployment) measure(t *testing.T) {
 	t.Helper()
 	p, dispatch := startServe(t, d.url), startDispatch(t, d.url)
-	const brand = `{"path":"/v1/brands","method":"POST","body":{"kind":"own","name":"Attempt","domains":["example.org"]}}`
-	p.send(t, 201, "POST", "", d.key.Key, "", brand)
-	w := &workerClient{dispatch.base, newWorker(t, d.url).Token}
+	p.send(t, 201, "POST", "/v1/brands", d.key.Key, "", `{"kind":"own","name":"Attempt","domains":["example.org"]}`)
+	w := newWorkerClient(t, d.url, dispatch)
 	w.settles(t, w.claims(t, 200, 30))
 	d.asks = append(d.asks, "?path=/v1/brands", "?path=/v1/metrics&group_by=model,question", "?path=/v1/sources")
 	d.answers = d.ask(t, p)
@@ -107,57 +146,6 @@ func (d *deployment) measure(t *testing.T) {
 		t.Errorf("the brand is not mentioned: %s", metrics)
 	}
 	stops(t, p, dispatch)
-}
-
-// TestLaterDatabasesServeTheSame: a database as each earlier release left it is refused by aiv serve until aiv migrate has
-// been there, and is then the same service to customers. So is one that was restored by pg_restore, also to a key that
-// was revoked after the dump. The short form has the databases of the first and of the latest release: what the first
-// left passes through all later migrations.
-func TestLaterDatabasesServeTheSame(t *testing.T) {
-	t.Parallel()
-	d := newDeployment(t)
-	all, err := filepath.Glob("../../../store/schema/migrations/*.sql")
-	if err != nil || len(all) < firstRelease {
-		t.Fatalf("migrations: %v, %v", all, err)
-	}
-	for n := firstRelease; n < len(all); n++ {
-		if n > firstRelease && n < len(all)-1 && !storetest.Long() {
-			continue
-		}
-		t.Run(fmt.Sprintf("from %04d", n), func(t *testing.T) {
-			old := storetest.Empty(t)
-			storetest.MigrateAsThen(t, old, all[:n])
-			copyRows(t, d.url, old)
-			refuses(t, old, "; run `aiv migrate`", onFreePorts("serve")...)
-			cli[any](t, old, "migrate")
-			d.goesOn(t, old)
-		})
-	}
-	t.Run("restored", func(t *testing.T) {
-		d.measure(t)
-		restored := storetest.Empty(t)
-		dump, _, err := private.Command("pg_dump", "-Fc", "-d", d.url)
-		must(t, err)
-		restore, _, err := private.Command("pg_restore", "--exit-on-error", "-d", restored)
-		must(t, err)
-		restore.Stdin = bytes.NewReader(output(t, dump))
-		cli[any](t, d.url, "keys", "revoke", d.key.ID)
-		output(t, restore)
-		if code, stdout, stderr := aiv(t.Context(), "status", "-database-url", restored); code != 0 {
-			t.Errorf("aiv status: exit %d\n%s%s", code, stdout, stderr)
-		}
-		d.goesOn(t, restored)
-	})
-}
-
-func output(t *testing.T, cmd *exec.Cmd) []byte {
-	t.Helper()
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd.Args[0], err, &errs)
-	}
-	return out.Bytes()
 }
 
 // firstRelease is the last migration of 0.1.0.
@@ -184,30 +172,18 @@ func copyRows(t *testing.T, from, to string) {
 			_, err := target.Exec(t.Context(), `DELETE FROM `+table+where)
 			must(t, err)
 		}
-		var rows bytes.Buffer
 		now := strings.Replace(columns, "jobs_running", "jobs_returned", 1) // which has another meaning; no run is running
 		query := `SELECT ` + now + ` FROM ` + table + where
 		if table == "questions" { // which had own questions too
 			query = `SELECT ` + now + ` FROM (SELECT *, NULL::uuid AS account_id FROM questions
 				UNION ALL SELECT id, text, language, country, topic, tags, status, created_at, account_id FROM own_questions) q`
 		}
-		if _, err := source.PgConn().CopyTo(t.Context(), &rows, `COPY (`+query+`) TO STDOUT`); err != nil {
-			t.Fatal(err)
-		}
+		var rows bytes.Buffer
+		_, err := source.PgConn().CopyTo(t.Context(), &rows, `COPY (`+query+`) TO STDOUT`)
+		must(t, err)
 		tag, err := target.PgConn().CopyFrom(t.Context(), &rows, `COPY `+table+` (`+columns+`) FROM STDIN`)
-		if err != nil {
-			t.Fatalf("%s: %v", table, err)
-		}
-		if tag.RowsAffected() == 0 {
-			t.Errorf("there is nothing in %s to upgrade", table)
+		if err != nil || tag.RowsAffected() == 0 {
+			t.Fatalf("%s: %d rows, %v", table, tag.RowsAffected(), err)
 		}
 	}
-}
-
-func dial(t *testing.T, databaseURL string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), databaseURL)
-	must(t, err)
-	t.Cleanup(func() { conn.Close(t.Context()) })
-	return conn
 }

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,7 +14,7 @@ import (
 )
 
 // TestHangupDoesNotEnd: SIGHUP is logged, and the process serves on, also after the reader of its log has ended. After
-// SIGTERM it ends with status 0.
+// SIGTERM it ends with status 0. So does aiv work when the reader of its log has ended.
 func TestHangupDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	url, _, _, key := databaseOfCustomer(t)
@@ -30,47 +29,50 @@ func TestHangupDoesNotEnd(t *testing.T) {
 	for range 50 {
 		p.serves(t, key.Key)
 	}
-	stops(t, p)
-}
-
-// TestWorkOutlivesTheReaderOfItsLog: after SIGTERM, aiv work ends with status 0 although nothing reads its log.
-func TestWorkOutlivesTheReaderOfItsLog(t *testing.T) {
-	t.Parallel()
-	url, _ := database(t)
-	token := filepath.Join(t.TempDir(), "token")
-	must(t, os.WriteFile(token, []byte(newWorker(t, url).Token), 0o600))
-	log, stderr, err := os.Pipe()
-	must(t, err)
-	cmd := exec.Command(binary, "work", "-url", "http://127.0.0.1:1", "-token-file", token, "--", "true")
-	cmd.Stderr = stderr
-	p := launch(t, cmd)
-	stderr.Close()
-	_, err = bufio.NewReader(log).ReadString('\n') // it has started
+	nowhere := &process{base: "http://127.0.0.1:1"}
+	worker, log := launchUnread(t, exec.Command(binary, append(workArgs(t, nowhere, newWorker(t, url).Token), "--", "true")...))
+	_, err := bufio.NewReader(log).ReadString('\n') // it has started
 	must(t, err)
 	log.Close()
-	stops(t, p)
+	stops(t, worker, p)
+}
+
+// startUnread starts `aiv serve`, and reads its log until it serves.
+func startUnread(t *testing.T, databaseURL string, args ...string) (p *process, log *os.File) {
+	t.Helper()
+	p, log = launchUnread(t, exec.Command(binary, onFreePorts("serve", append(args, "-database-url", databaseURL)...)...))
+	if !p.readServing(log) {
+		t.Fatalf("aiv serve ended: %v", p.wait())
+	}
+	return p, log
+}
+
+// launchUnread starts a command with a pipe as its log.
+func launchUnread(t *testing.T, cmd *exec.Cmd) (p *process, log *os.File) {
+	t.Helper()
+	log, stderr, err := os.Pipe()
+	must(t, err)
+	t.Cleanup(func() { log.Close() })
+	cmd.Stderr = stderr
+	p = launch(t, cmd)
+	stderr.Close()
+	return p, log
 }
 
 // TestClosedTerminal: SIGHUP ends the commands that run in a terminal, with status 0.
 func TestClosedTerminal(t *testing.T) {
 	t.Parallel()
-	token := filepath.Join(t.TempDir(), "token")
-	url, _ := database(t)
-	must(t, os.WriteFile(token, []byte(newWorker(t, url).Token), 0o600))
+	work := workArgs(t, &process{base: "http://127.0.0.1:1"}, newWorker(t, storetest.URL(t)).Token)
 	secret := "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 32))
-	for _, test := range []struct {
-		args    []string
-		started string // in what it prints
-	}{
-		{[]string{"work", "-url", "http://127.0.0.1:1", "-token-file", token, "--", "true"},
-			`"msg":"worker started","dispatcher":"http://127.0.0.1:1`},
-		{[]string{"webhooks", "listen", "-addr", "127.0.0.1:0", "-secret", secret}, "Receiving deliveries"},
+	for started, args := range map[string][]string{ // started: in what it prints
+		`"msg":"worker started","dispatcher":"http://127.0.0.1:1`: append(work, "--", "true"),
+		"Receiving deliveries": {"webhooks", "listen", "-addr", "127.0.0.1:0", "-secret", secret},
 	} {
-		p := launch(t, exec.Command(binary, test.args...))
-		p.awaitLog(t, test.started)
+		p := launch(t, exec.Command(binary, args...))
+		p.awaitLog(t, started)
 		p.cmd.Process.Signal(syscall.SIGHUP)
 		if err := p.wait(); err != nil {
-			t.Errorf("aiv %s ended with %v", test.args[0], err)
+			t.Errorf("aiv %s ended with %v", args[0], err)
 		}
 	}
 }
@@ -79,7 +81,6 @@ func TestClosedTerminal(t *testing.T) {
 // notifications.
 func TestSystemdIsNotified(t *testing.T) {
 	t.Parallel()
-	url, pool := database(t)
 	path := t.TempDir() + "/notify"
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	must(t, err)
@@ -96,14 +97,9 @@ func TestSystemdIsNotified(t *testing.T) {
 	}()
 	cmd := exec.Command(binary, onFreePorts("serve")...)
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=200000")
-	p := start(t, url, cmd)
+	p := start(t, storetest.URL(t), cmd)
 	const ready = `^READY=1\nSTATUS=Serving 127\.0\.0\.1:.*\n`
-	wait(t, "the notifications", ready, said.String)
-	// Its tables are gone, so it is not ready, but it lives.
-	storetest.Exec(t, pool, `DROP SCHEMA public CASCADE`)
-	lives := func() int { return strings.Count(said.String(), "WATCHDOG=1\n") }
-	before := lives()
-	storetest.Eventually(t, "it notifies the watchdog", func() bool { return lives() >= before+3 })
+	wait(t, "the notifications", ready+`WATCHDOG=1\n`, said.String)
 	stops(t, p)
 	wait(t, "the notifications", ready+`(WATCHDOG=1\n)+STOPPING=1\n`, said.String)
 }

@@ -14,15 +14,14 @@ import (
 // reads returns how many reads of lists and results a process has sent to the standby and to the primary.
 func (p *process) reads(t *testing.T) (standby, primary float64) {
 	t.Helper()
-	e := readExposition(t, p.metrics(t))
-	return e.values[`aiv_reads_total{server="standby"}`], e.values[`aiv_reads_total{server="primary"}`]
+	values := samples(t, p.metrics(t))
+	return values[`aiv_reads_total{server="standby"}`], values[`aiv_reads_total{server="primary"}`]
 }
 
 // awaitStandby waits until reads use the standby, or until they do not.
 func (p *process) awaitStandby(t *testing.T, want bool) {
 	t.Helper()
-	current := map[bool]string{true: `\naiv_standby_current 1\n`, false: `\naiv_standby_current 0\n`}[want]
-	wait(t, "the use of the standby", current, func() string { return p.metrics(t) })
+	p.hasMetrics(t, map[bool]string{true: "aiv_standby_current 1", false: "aiv_standby_current 0"}[want])
 }
 
 // lists fails the test unless the process lists the run with the status.
@@ -32,14 +31,6 @@ func (p *process) lists(t *testing.T, key, run, status string) {
 	if a.status != 200 || !strings.Contains(a.body, run) || member(t, a.body, "status") != status {
 		t.Errorf("got %d %s, want run %s, %s", a.status, a.body, run, status)
 	}
-}
-
-// listsNew creates a run and lists it, after reads that fail on connections to a lost primary.
-func (p *process) listsNew(t *testing.T, key, idempotencyKey string) {
-	t.Helper()
-	run := p.order(t, key, idempotencyKey)
-	p.get(t, "?path=/v1/runs&limit=1", key)
-	p.lists(t, key, run, "queued")
 }
 
 // TestStandbyReads: two processes read from a standby that replays every commit 100 ms late. Each list contains what
@@ -59,7 +50,7 @@ func TestStandbyReads(t *testing.T) {
 		serves[i] = startServe(t, as(primary), "-read-url", as(standby), "-read-max-lag", "2s")
 		serves[i].awaitStandby(t, true)
 	}
-	worker := &workerClient{startDispatch(t, primary.URL()).base, newWorker(t, primary.URL()).Token}
+	worker := newWorkerClient(t, primary.URL(), startDispatch(t, primary.URL()))
 
 	const rounds = 3
 	for i := range rounds {
@@ -94,16 +85,11 @@ func TestStandbyReads(t *testing.T) {
 	if total != 7*rounds {
 		t.Errorf("%v reads, want %d", total, 7*rounds)
 	}
-	e := readExposition(t, serves[0].metrics(t))
-	e.explained(t)
-	if lag := e.values["aiv_standby_lag_seconds"]; lag < 0 {
-		t.Errorf("a lag of %v s", lag)
-	}
+	hasSamples(t, serves[0].metrics(t), nil)
 
 	p := startServe(t, primary.URL(), "-read-url", strings.Replace(standby.URL(), "/aiv?", "/copy?", 1))
 	p.awaitLog(t, "not a standby of the database")
 	p.lists(t, key.Key, p.order(t, key.Key, "copy"), "queued")
-	p.awaitStandby(t, false)
 	if served, left := p.reads(t); served != 0 || left != 1 {
 		t.Errorf("with a copy: %v reads by the standby and %v by the primary", served, left)
 	}
@@ -118,7 +104,6 @@ func TestFaultStandby(t *testing.T) {
 	standby := primary.Standby(t)
 	p := startServe(t, primary.URL(), "-read-url", standby.URL())
 
-	const each = 5
 	orders := 0
 	// atOnce creates a run and lists it, perhaps when the process does not know yet that the standby cannot be used.
 	atOnce := func() {
@@ -126,23 +111,21 @@ func TestFaultStandby(t *testing.T) {
 		p.lists(t, key.Key, p.order(t, key.Key, fmt.Sprint(orders)), "queued")
 		orders++
 	}
+	// reads waits until a list is read from the standby, or five are read from the primary.
 	reads := func(byStandby bool) {
 		t.Helper()
 		p.awaitStandby(t, byStandby)
 		before, left := p.reads(t)
-		for deadline := time.Now().Add(patience); ; {
-			for range each {
+		storetest.Eventually(t, fmt.Sprintf("reads by the standby: %t", byStandby), func() bool {
+			for range 5 {
 				atOnce()
 			}
 			after, leftAfter := p.reads(t)
-			if byStandby && after > before || !byStandby && leftAfter >= left+each {
-				return
+			if !byStandby && leftAfter < left+5 {
+				t.Errorf("%v reads by the standby, %v by the primary", after-before, leftAfter-left)
 			}
-			if !byStandby || time.Now().After(deadline) { // a standby that is too late for a read leaves it to the primary
-				t.Errorf("%v reads by the standby and %v by the primary; by the standby: %v", after-before, leftAfter-left, byStandby)
-				return
-			}
-		}
+			return !byStandby || after > before // a standby that is too late for a read leaves it to the primary
+		})
 	}
 	reads(true)
 	standby.Exec(t, "postgres", "SELECT pg_wal_replay_pause()")
@@ -164,16 +147,16 @@ func TestFaultStandby(t *testing.T) {
 			}
 		})
 	}
-	standby.Kill()
-	atOnce()
-	reads(false)
-	standby.Start(t)
-	reads(true)
-	standby.Freeze()
-	atOnce()
-	reads(false)
-	standby.Thaw()
-	reads(true)
+	for _, fault := range []struct{ begin, end func() }{
+		{standby.Kill, func() { standby.Start(t) }},
+		{standby.Freeze, standby.Thaw},
+	} {
+		fault.begin()
+		atOnce()
+		reads(false)
+		fault.end()
+		reads(true)
+	}
 	stop.Store(true)
 	wg.Wait()
 
@@ -184,58 +167,56 @@ func TestFaultStandby(t *testing.T) {
 	p.awaitLog(t, "was promoted")
 }
 
-// twoStandbys starts a primary with two standbys, and a process at the URL of the primary and the first standby, which
-// reads from the second.
-func twoStandbys(t *testing.T) (primary, next, other *storetest.Cluster, p *process, key string) {
-	t.Helper()
-	primary = storetest.NewCluster(t)
-	next, other = primary.Standby(t), primary.Standby(t)
-	url := storetest.ClusterURL("&target_session_attrs=read-write", primary, next)
-	_, made := customer(t, url, 1_000_000)
-	p = startServe(t, url, "-read-url", other.URL())
-	waitUntil(t, primary.URL(), `SELECT count(*) = 2 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()`)
-	p.awaitStandby(t, true)
-	return primary, next, other, p, made.Key
-}
-
-// TestStandbyOfLostPrimary: the primary is lost, and one of two standbys is promoted. The other one, which reads use,
-// had received more than the promoted one. It has a higher WAL position than the new primary, but not what is written
-// there.
-func TestStandbyOfLostPrimary(t *testing.T) {
-	t.Parallel()
-	primary, next, _, p, key := twoStandbys(t)
-	next.Exec(t, "postgres", "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
-	waitUntil(t, primary.URL(), `SELECT count(*) = 1 FROM pg_stat_replication`)
-	primary.Exec(t, "aiv", `SELECT pg_logical_emit_message(false, 'test', repeat('x', 1000000))`)
-	waitUntil(t, primary.URL(), `SELECT count(*) = 1 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()`)
-	primary.Kill()
-	next.Exec(t, "postgres", "SELECT pg_promote()")
-
-	p.order(t, key, "probe")                        // the process has connected to the new primary
-	p.awaitLog(t, "follows the primary's timeline") // the process has compared the standby with the new primary
-	for i := range 5 {
-		p.listsNew(t, key, fmt.Sprint(i))
-	}
-	p.awaitStandby(t, false)
-}
-
-// TestStandbyAfterFailover: a standby that follows the new primary serves reads again once it has recorded the new
+// TestStandbyOfLostPrimary: the primary is lost, and one of its two standbys promoted. The process reads from the other
+// one, which either had received more than the promoted one, so that it has a higher WAL position than the new primary
+// but not what is written there, or follows the new primary. Then it serves reads again once it has recorded the new
 // timeline.
-func TestStandbyAfterFailover(t *testing.T) {
-	t.Parallel()
-	primary, next, other, p, key := twoStandbys(t)
-	primary.Kill()
-	next.Exec(t, "postgres", "SELECT pg_promote()")
-	other.Exec(t, "postgres", "ALTER SYSTEM SET primary_conninfo = 'host="+next.Dir+" port=5432 user=aiv application_name=standby'",
-		"SELECT pg_reload_conf()")
-	waitUntil(t, next.URL(), `SELECT count(*) = 1 FROM pg_stat_replication`)
-	next.Exec(t, "postgres", "CHECKPOINT")
-	waitUntil(t, next.URL(), `SELECT count(*) = 1 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()`)
-	other.Exec(t, "postgres", "CHECKPOINT")
-	orders := 0
-	wait(t, "reads by the standby", `\naiv_reads_total\{server="standby"\} [1-9]`, func() string {
-		p.listsNew(t, key, fmt.Sprint(orders))
-		orders++
-		return p.metrics(t)
-	})
+func TestStandbyOfLostPrimary(t *testing.T) {
+	for _, follows := range []bool{false, true} {
+		t.Run(fmt.Sprintf("follows %t", follows), func(t *testing.T) {
+			t.Parallel()
+			primary := storetest.NewCluster(t)
+			next, other := primary.Standby(t), primary.Standby(t)
+			url := storetest.ClusterURL("&target_session_attrs=read-write", primary, next)
+			_, key := customer(t, url, 1_000_000)
+			p := startServe(t, url, "-read-url", other.URL())
+			const replayed = `SELECT count(*) = %d FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()`
+			waitUntil(t, primary.URL(), fmt.Sprintf(replayed, 2))
+			p.awaitStandby(t, true)
+			if !follows {
+				next.Exec(t, "postgres", "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
+				waitUntil(t, primary.URL(), `SELECT count(*) = 1 FROM pg_stat_replication`)
+				primary.Exec(t, "aiv", `SELECT pg_logical_emit_message(false, 'test', repeat('x', 1000000))`)
+				waitUntil(t, primary.URL(), fmt.Sprintf(replayed, 1))
+			}
+			primary.Kill()
+			next.Exec(t, "postgres", "SELECT pg_promote()")
+			if follows {
+				other.Exec(t, "postgres", "ALTER SYSTEM SET primary_conninfo = 'host="+next.Dir+" port=5432 user=aiv application_name=standby'",
+					"SELECT pg_reload_conf()")
+				waitUntil(t, next.URL(), `SELECT count(*) = 1 FROM pg_stat_replication`)
+				next.Exec(t, "postgres", "CHECKPOINT")
+				waitUntil(t, next.URL(), fmt.Sprintf(replayed, 1))
+				other.Exec(t, "postgres", "CHECKPOINT")
+			} else {
+				p.order(t, key.Key, "probe")                    // the process has connected to the new primary
+				p.awaitLog(t, "follows the primary's timeline") // it has compared the standby with the new primary
+			}
+			orders := 0
+			order := func() {
+				run := p.order(t, key.Key, fmt.Sprint(orders))
+				p.get(t, "?path=/v1/runs&limit=1", key.Key) // fails on connections to a lost primary
+				p.lists(t, key.Key, run, "queued")
+				orders++
+			}
+			for range 5 {
+				order()
+			}
+			if !follows {
+				p.awaitStandby(t, false)
+				return
+			}
+			wait(t, "reads by the standby", `\naiv_reads_total\{server="standby"\} [1-9]`, func() string { order(); return p.metrics(t) })
+		})
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"aiv/store/storetest"
 )
 
 // TestWebhooksMemory: 100 accounts have events of the largest size to deliver; 70 of their endpoints hang, reset
@@ -17,7 +19,7 @@ import (
 func TestWebhooksMemory(t *testing.T) {
 	t.Parallel()
 	const accounts, events, size = 100, 8, 75_000
-	url, pool := database(t)
+	url := storetest.URL(t)
 	var mu sync.Mutex
 	received := make(map[string]bool) // by path and webhook-id
 	healthy := 0
@@ -58,7 +60,7 @@ func TestWebhooksMemory(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	_, err := pool.Exec(t.Context(), fmt.Sprintf(`
+	storetest.Exec(t, open(t, url), fmt.Sprintf(`
 INSERT INTO plans (code, features) VALUES ('p', '{api_access}');
 INSERT INTO accounts (id, name, plan_code) SELECT md5('a' || n)::uuid, 'a', 'p' FROM generate_series(0, %[1]d - 1) n;
 INSERT INTO webhook_endpoints (account_id, id, slot, url, description, events)
@@ -71,7 +73,6 @@ INSERT INTO events (account_id, id, type, subject_id, data)
   FROM events first, generate_series(0, %[1]d - 1) n, generate_series(1, %[2]d) v WHERE (n, v) <> (0, 1);
 INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id) SELECT v.account_id, v.id, e.id FROM events v JOIN webhook_endpoints e USING (account_id);
 INSERT INTO webhook_queues (account_id, wake_at) SELECT id, now() FROM accounts`, accounts, events, size, server.URL))
-	must(t, err)
 	p := startDispatch(t, url, "-webhook-allow-private")
 	wait(t, "the healthy endpoints have their events", "true", func() string {
 		mu.Lock()

@@ -14,32 +14,7 @@ import (
 
 	"aiv/cmd/aiv/internal/counting"
 	"aiv/store"
-	"aiv/store/storetest"
 )
-
-// TestFaultMeasurement kills the dispatcher and PostgreSQL while jobs are worked and brands change. When run.completed
-// of a run is received, the metrics of the run have its answers, of which none is missing and none is counted twice,
-// and what is counted of each is the result of matching the stored answer again. The tests of package visibility
-// show that metrics are what is counted.
-func TestFaultMeasurement(t *testing.T) {
-	t.Parallel()
-	runs, kills, crashes, every := byForm(10, 500), byForm(2, 50), byForm(1, 10), byForm(3, 10)
-	c := storetest.NewCluster(t)
-	_, key := customer(t, c.URL(), 1_000_000)
-	m := newMeasurement(t, c.URL(), key.Key, runs, every)
-	f := newFleetOf(t, c.URL(), []string{key.Key}, runs, 20, 1, "-webhook-allow-private")
-	f.text = brandText
-	f.begin(4)
-	f.killDispatcher(c, kills, crashes)
-	pool := open(t, c.URL())
-	f.end(pool)
-	storetest.Exec(t, pool, deliverNow)
-	must(t, <-m.checked)
-	f.check("measurement", pool)
-	must(t, m.await("/v1/metrics", f.total, func() error { return nil })) // all that waited was recounted
-	t.Logf("measurement: %d runs of %d jobs; %d kills of the dispatcher, %d of PostgreSQL, %d changes of brands; "+
-		"%d runs were recounted at their end", runs, f.total, kills, crashes, m.changes, len(m.recounted))
-}
 
 // brandText is answerText, and a sentence that depends on the job and mentions brands or none.
 func brandText(j job) string {
@@ -50,38 +25,36 @@ func brandText(j job) string {
 	return answerText(j) + ". " + sentences[h.Sum32()%uint32(len(sentences))]
 }
 
-// A measurement checks runs when their end is received, and changes a brand after some of them.
+// A measurement checks what is counted of the runs of which an event is received, and changes brands.
 type measurement struct {
 	serve    *process
 	pool     *pgxpool.Pool
 	key      string
-	ids      []string  // of brands
-	received *received // events
-	checked  chan error
+	ids      []string // of brands
+	received *received
 
-	changes   int
-	recounted map[string]bool // runs that waited for a recount when they were checked
+	changes int
 }
 
-// newMeasurement creates brands, and checks so many runs. A brand is changed after each number of them.
-func newMeasurement(t *testing.T, url, key string, runs, every int) *measurement {
+// newMeasurement creates brands.
+func newMeasurement(t *testing.T, serve *process, pool *pgxpool.Pool, key string, events *received) *measurement {
 	t.Helper()
-	m := &measurement{serve: startServe(t, url, "-webhook-allow-private"), pool: open(t, url), key: key,
-		received: newReceived(t), checked: make(chan error, 1), recounted: make(map[string]bool)}
+	m := &measurement{serve: serve, pool: pool, key: key, received: events}
 	for _, body := range []string{
 		`{"kind":"own","name":"Kovalt","domains":["example.org"]}`, `{"kind":"competitor","name":"Ostrel","domains":["ostrel.io"]}`,
 		`{"kind":"competitor","name":"Halden"}`,
 	} {
 		m.ids = append(m.ids, member(t, m.serve.send(t, http.StatusCreated, "POST", "/v1/brands", key, "", body).body, "id"))
 	}
-	newWebhook(t, m.serve, key, m.received.server.URL+"/hook")
-	go func() { m.checked <- m.run(t.Context(), runs, every) }()
 	return m
 }
 
-func (m *measurement) run(ctx context.Context, runs, every int) (failed error) {
+// checkRuns checks so many runs of 40 jobs when their events are received, and changes a brand after each number of
+// them. What is counted must be the result of matching the stored answers again; the tests of package visibility show
+// that metrics are what is counted.
+func (m *measurement) checkRuns(ctx context.Context, runs, every int) (failed error) {
 	seen := make(map[string]bool)
-	for deadline := time.Now().Add(patience); len(seen) < runs; {
+	for deadline := time.Now().Add(patience); len(seen) < runs; <-time.After(time.Millisecond) {
 		for _, run := range m.received.runs() {
 			if seen[run] {
 				continue
@@ -98,7 +71,6 @@ func (m *measurement) run(ctx context.Context, runs, every int) (failed error) {
 		if ctx.Err() != nil || time.Now().After(deadline) {
 			return errors.Join(failed, fmt.Errorf("the end of %d of %d runs is received", len(seen), runs))
 		}
-		<-time.After(time.Millisecond)
 	}
 	return failed
 }
@@ -130,7 +102,6 @@ func (m *measurement) await(address string, jobs int, mayWait func() error) erro
 
 // mayBeRecounted: answers may wait for a recount only if a brand has changed since the run was started.
 func (m *measurement) mayBeRecounted(ctx context.Context, run string) error {
-	m.recounted[run] = true
 	id, err := store.ParseID("run", run)
 	if err != nil {
 		return err
