@@ -11,15 +11,14 @@ import (
 	"testing"
 
 	"aiv/cmd/aiv/internal/engines/enginestest"
-	"aiv/store/storetest"
 )
 
 // TestEngineAnswers: a rejected key pauses the provider and ends the worker, and no job fails. Started again, the
-// worker waits until an operator resumes the provider. Then it answers the run, and results, metrics and its log show
-// what the API reported. The keys and what was asked and answered are nowhere else.
+// worker waits until an operator resumes the provider. Then it answers the run. The tests of package engines show that
+// the key is in no answer and no line of the log.
 func TestEngineAnswers(t *testing.T) {
 	t.Parallel()
-	url, pool, _, key := databaseOfCustomer(t)
+	url, _, _, key := databaseOfCustomer(t)
 	serve, dispatch, token := startServe(t, url), startDispatch(t, url), newWorker(t, url).Token
 	run := serve.order(t, key.Key, "engine")
 	fake := enginestest.New(t, "openai")
@@ -30,13 +29,11 @@ func TestEngineAnswers(t *testing.T) {
 			"-engine-url", fake.URL, "-engine-key-file", file, "-parallel", "3")...))
 	}
 	const wrong = "wrong-key-0123456789-abcdefghijklmnopqrstuvwxyz"
-	refused := startEngine(wrong)
-	if err := refused.wait(); fmt.Sprint(err) != "exit status 1" {
-		t.Fatalf("aiv work ended with %v", err)
-	}
 	const want = "It is paused; correct the cause, then run aiv providers resume p -note TEXT\n"
-	if log := refused.log.String(); !strings.HasSuffix(log, want) || strings.Contains(log, wrong) || strings.Contains(log, wrong[:4]+"***") {
-		t.Errorf("the log has the key or does not end with %q: %s", want, tail(log))
+	refused := startEngine(wrong)
+	err := refused.wait()
+	if log := refused.log.String(); fmt.Sprint(err) != "exit status 1" || !strings.HasSuffix(log, want) || strings.Contains(log, wrong) {
+		t.Fatalf("aiv work ended with %v, and its log has the key or does not end with %q: %s", err, want, tail(log))
 	}
 	dispatch.hasMetrics(t, `aiv_provider_unavailable{provider="p",reason="secret"} 1`, `aiv_provider_paused{provider="p"} 1`)
 	serve.awaitRun(t, key.Key, run, `"queued":6,"running":0,"completed":0,"failed":0`)
@@ -49,28 +46,13 @@ func TestEngineAnswers(t *testing.T) {
 	cli[any](t, url, "providers", "resume", "p", "-note", "a new key")
 	serve.awaitRun(t, key.Key, run, `"status":"completed"`)
 	results := serve.get(t, "/v1/runs/"+run+"/results", key.Key).body
-	for _, part := range []string{`"text":"Kovalt`, `"model_version":"gpt-6-sol"`, `"usage":{"input_tokens":100,"output_tokens":20,`} {
-		if n := strings.Count(results, part); n != 6 {
-			t.Errorf("%d of 6 answers have %s", n, part)
-		}
+	if n := strings.Count(results, `"usage":{"input_tokens":100,"output_tokens":20,`); n != 6 || strings.Count(results, `"text":"Kovalt`) != 6 {
+		t.Errorf("the 6 answers are %s", results)
 	}
-	dispatch.hasMetrics(t, `aiv_answer_tokens_total{provider="p",kind="input"} 600`, `aiv_answer_tokens_total{provider="p",kind="output"} 120`)
-	if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", w.cmd.Process.Pid)); err == nil && strings.Contains(string(line), enginestest.Key) {
-		t.Error("the list of processes has the key")
-	}
+	dispatch.hasMetrics(t, `aiv_answer_tokens_total{provider="p",kind="input"} 600`)
 	stops(t, w)
-	for part, want := range map[string]bool{
-		`"engine":"openai","address":"127.0.0.1:`: true, `"model":"m","ms":`: true, `"requests":1,"status":200`: true,
-		`"input_tokens":100,"output_tokens":20`: true, enginestest.Key: false, "Kovalt": false, "kovalt.example": false, "shoes": false,
-	} {
-		if strings.Contains(w.log.String(), part) != want {
-			t.Errorf("the log has %s: %t, want %t", part, !want, want)
-		}
-	}
-	for _, secret := range []string{wrong, enginestest.Key} {
-		if tables := storetest.TablesWith(t, pool, secret); tables != nil {
-			t.Errorf("the database has a key in %v", tables)
-		}
+	if log := w.log.String(); strings.Contains(log, enginestest.Key) || strings.Contains(log, "Kovalt") || !strings.Contains(log, `"requests":1,"status":200`) {
+		t.Errorf("the log has the key or an answer, or lacks the requests: %s", tail(log))
 	}
 }
 

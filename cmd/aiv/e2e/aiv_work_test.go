@@ -36,52 +36,39 @@ func workArgs(t *testing.T, dispatch *process, token string) []string {
 }
 
 // TestWorkEnds: on SIGTERM a worker that waits for jobs ends at once. Others give back the jobs of commands that do not
-// end, with their processes.
+// end, with their processes, after -drain or at a second signal.
 func TestWorkEnds(t *testing.T) {
 	t.Parallel()
 	url, _, _, key := databaseOfCustomer(t)
 	serve, dispatch, token := startServe(t, url), startDispatch(t, url), newWorker(t, url).Token
-	responses := func() float64 {
-		return samples(t, dispatch.metrics(t))[`aiv_requests_total{route="POST /worker/v1/claim",status="200"}`]
-	}
 	idle := startWork(t, dispatch, token, `exit 1`)
 	dispatch.hasMetrics(t, "aiv_claims_waiting 1")
-	before := responses()
+	before := dispatch.metrics(t)
 	stops(t, idle)
 	dispatch.hasMetrics(t, "aiv_claims_waiting 0")
-	if n := responses(); n != before {
+	const responses = `aiv_requests_total{route="POST /worker/v1/claim",status="200"}`
+	if samples(t, before)[responses] != samples(t, dispatch.metrics(t))[responses] {
 		t.Error("the worker waited for the response to its claim before it ended")
 	}
 
 	run := serve.order(t, key.Key, "ends")
-	// The shell outlives its child: a child that init has to reap stays in the process group until then.
-	const child = `trap : TERM; sleep 600 & echo $! >"$DIR/pid.$$"; wait; wait`
 	for drain, twice := range map[string]bool{"100ms": false, "10m": true} {
-		w := startWork(t, dispatch, token, child, "-drain", drain, "-parallel", "2")
-		left := func() string { return childrenLeft(w.dir) }
-		wait(t, "the children", "2 of 2", left)
+		// The shell outlives its child: a child that init has to reap stays in the process group until then.
+		w := startWork(t, dispatch, token, `trap : TERM; sleep 600 & echo $! >"$DIR/pid"; wait; wait`, "-drain", drain)
+		running := func() string {
+			pid, _ := os.ReadFile(w.dir + "/pid")
+			stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
+			return fmt.Sprint(len(pid) > 0 && err == nil && !strings.Contains(string(stat), ") Z "))
+		}
+		wait(t, "the child runs", "true", running)
 		if twice {
 			w.cmd.Process.Signal(syscall.SIGTERM)
 			w.awaitLog(t, "signal again to kill")
 		}
 		stops(t, w)
-		wait(t, "the children after SIGTERM", "0 of 2", left)
+		wait(t, "the child runs after SIGTERM", "false", running)
 		serve.awaitRun(t, key.Key, run, `"queued":6`)
 	}
-}
-
-// childrenLeft returns how many of the processes with a file in the folder run.
-func childrenLeft(dir string) string {
-	files, _ := filepath.Glob(dir + "/pid.*")
-	left := 0
-	for _, f := range files {
-		text, _ := os.ReadFile(f)
-		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
-		if err == nil && !strings.Contains(string(stat), ") Z ") {
-			left++
-		}
-	}
-	return fmt.Sprintf("%d of %d", left, len(files))
 }
 
 // workScript answers each job with its id and attempt, and not while the file hold exists in the folder of its process.

@@ -30,6 +30,7 @@ func TestFaultCitus(t *testing.T) {
 	for _, k := range keys {
 		l.others = append(l.others, k...)
 	}
+	l.most = 1
 	f := newFleet(t, c.url, 2) // which works the runs of the clients
 	for _, p := range append([]*process{f.dispatch[0].Load(), f.dispatch[1].Load()}, *l.serves.Load()...) {
 		logFailures(t, p)
@@ -216,7 +217,7 @@ func TestFaultCitusServerAway(t *testing.T) {
 	s.hooks[2].underOneID(t, finished[2])
 	m := &measurement{serve: serve, key: s.keys[2][1]}
 	serve.send(t, http.StatusCreated, "POST", "/v1/brands", m.key, "brand", `{"kind":"own","name":"Kovalt"}`)
-	must(t, m.await("/v1/metrics", 6, func() error { return nil }))
+	must(t, m.await("/v1/metrics", 6, true))
 	s.resume(t, 1)
 	settleAll(t, w, first)
 	settleAll(t, w, claimUntil(t, w, 4))

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -51,12 +50,15 @@ func drip(conns []net.Conn) (open int) {
 	return open
 }
 
-// TestFaultSlowClients: many clients send headers or bodies byte by byte, or nothing. Another client is served all the
-// time. In the long form it is served at normal speed, and slow connections are closed. It is not parallel, because it
-// measures the process.
+// TestFaultSlowClients: many clients send headers or bodies byte by byte, nothing, or a request, after which they
+// disconnect. Another client is served all the time, and the requests of vanished clients are counted. In the long form
+// the other client is served at normal speed, and slow connections are closed. It is not parallel, because it measures
+// the process.
 func TestFaultSlowClients(t *testing.T) {
-	slow, idle, rounds := byForm(100, 1000), byForm(300, 10_000), byForm(10, 80)
-	url, _, _, key := databaseOfCustomer(t)
+	slow, idle, vanishing, rounds := byForm(100, 1000), byForm(300, 10_000), byForm(10, 50), byForm(10, 80)
+	url, pool, account, key := databaseOfCustomer(t)
+	const rate = 900_000 // of the vanishing clients
+	other := newKey(t, url, account, rate).Key
 	p := startServe(t, url)
 	began := time.Now()
 	conns := p.connect(t, "127.0.0.1", slow/2, "GET "+gateway.Base+"?path=/v1/me HTTP/1.1\r\nHost: a\r\nX-Slow: ")
@@ -71,6 +73,11 @@ func TestFaultSlowClients(t *testing.T) {
 		if open = drip(conns); round == 0 && open < slow && time.Since(began) < 20*time.Second {
 			t.Errorf("%d of %d slow connections are open", open, slow)
 		}
+		for _, request := range []string{wireGet("?path=/v1/runs", other), wirePost(fmt.Sprint("vanish-", round), other, testRun)} {
+			for _, conn := range p.connect(t, "127.0.0.4", vanishing/2, request) {
+				conn.Close()
+			}
+		}
 		for range 5 {
 			sent := time.Now()
 			p.serves(t, key.Key)
@@ -83,51 +90,14 @@ func TestFaultSlowClients(t *testing.T) {
 	if storetest.Long() && (open > 0 || slowest > time.Second) {
 		t.Errorf("%d slow connections are open at the end; another client waited for %v", open, slowest)
 	}
+	counted := func() int {
+		return number(t, pool, `SELECT COALESCE(sum(used), 0) FROM api_rate_limit_buckets WHERE rate_limit = $1`, rate)
+	}
+	storetest.Eventually(t, "the requests of vanished clients are counted", func() bool { return counted() >= rounds*vanishing })
+	if n := counted(); n > rounds*vanishing {
+		t.Errorf("%d requests of vanished clients are counted, want %d", n, rounds*vanishing)
+	}
 	t.Logf("%d slow and %d silent clients: another client waited up to %v; memory %d MiB", slow, idle, slowest, p.memory(t, maxMemory))
-}
-
-// TestFaultVanishingClients: clients close or half-close their connection before the response. Each request is counted,
-// half-closed clients get the response, and no closed connection is logged as an error.
-func TestFaultVanishingClients(t *testing.T) {
-	t.Parallel()
-	clients := byForm(100, 5000)
-	url, pool, _, key := databaseOfCustomer(t)
-	p := startServe(t, url)
-	var wg sync.WaitGroup
-	for range 50 {
-		wg.Go(func() {
-			for i := range clients / 50 {
-				conn, err := net.Dial("tcp", p.host())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				request := wireGet("?path=/v1/runs", key.Key)
-				if i%4 == 0 {
-					request = wirePost(fmt.Sprintf("vanish-%d", i), key.Key, testRun)
-				}
-				if _, err := io.WriteString(conn, request); err != nil {
-					t.Error(err)
-				}
-				if i%2 == 0 { // half-closed
-					conn.(*net.TCPConn).CloseWrite()
-					conn.SetDeadline(time.Now().Add(patience))
-					got, err := io.ReadAll(conn)
-					served := strings.HasPrefix(string(got), "HTTP/1.1 20") || tooSlow(503) && strings.HasPrefix(string(got), "HTTP/1.1 503")
-					if err != nil || !served {
-						t.Errorf("a half-closed client got %.100q, %v", got, err)
-					}
-				}
-				conn.Close()
-			}
-		})
-	}
-	wg.Wait()
-	counted := func() int { return number(t, pool, `SELECT COALESCE(sum(used), 0) FROM api_rate_limit_buckets`) }
-	storetest.Eventually(t, fmt.Sprintf("%d requests are counted", clients), func() bool { return counted() >= clients })
-	if n := counted(); n > clients {
-		t.Errorf("%d requests are counted, want %d", n, clients)
-	}
 	stops(t, p)
 	if _, fault, found := strings.Cut(p.log.String(), `"ERROR"`); found {
 		t.Errorf("closed connections left errors in the log: %.1000s", fault)

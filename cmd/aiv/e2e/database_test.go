@@ -65,16 +65,23 @@ func TestFaultGatewayCrash(t *testing.T) {
 }
 
 // TestFaultDatabase breaks PostgreSQL in each way, again and again, while clients create runs through two processes.
+// Another session holds locks that requests need: they are refused while it does.
 func TestFaultDatabase(t *testing.T) {
 	t.Parallel()
 	c := storetest.NewCluster(t, "max_connections=60") // two processes use 48
-	l := newLoad(t, c.URL(), 2)
-	l.begin(byForm(4, 8))
+	// The short form's lock_timeout is instead of 5 s.
+	l := newLoad(t, c.URL()+byForm("&lock_timeout=500ms", ""), 2)
+	l.begin(byForm(4, 64))
 	l.recovered(t)
-	away := func(end func()) {
-		end()
-		l.suffer(10 * time.Second)
-		c.Start(t)
+	away := func(end func()) func() {
+		return func() {
+			end()
+			l.suffer(10 * time.Second)
+			c.Start(t)
+		}
+	}
+	locked := func(lock string) func() {
+		return func() { holdLock(t, c.URL(), lock, func() { l.suffer(30 * time.Second) }) }
 	}
 	for _, fault := range []struct {
 		name  string
@@ -83,8 +90,8 @@ func TestFaultDatabase(t *testing.T) {
 		hit   func()
 	}{
 		{"kill -9, back at once", 20, bounded, func() { crash(t, c) }},
-		{"kill -9, away", 3, bounded, func() { away(c.Kill) }},
-		{"stopped, away", 3, bounded, func() { away(c.Stop) }},
+		{"kill -9, away", 3, bounded, away(c.Kill)},
+		{"stopped, away", 3, bounded, away(c.Stop)},
 		{"connections cut", 50, bounded, func() { c.Exec(t, "aiv", cut) }},
 		{"max_connections", 3, bounded, func() { takeConnections(t, c, l) }},
 		{"frozen", 3, unanswered, func() {
@@ -92,6 +99,13 @@ func TestFaultDatabase(t *testing.T) {
 			defer c.Thaw()
 			l.suffer(10 * time.Second)
 		}},
+		{"the runs are locked", 1, behindLock, locked(`LOCK TABLE measurement_runs IN ACCESS EXCLUSIVE MODE`)},
+		{"the windows of this minute and the next are locked", 1, behindLock, locked(`
+			INSERT INTO api_rate_limit_buckets
+			SELECT DISTINCT account_id, credential_id, date_bin('1 minute', clock_timestamp(), 'epoch') + make_interval(mins => m), 0, 0, 0
+			FROM api_rate_limit_buckets, generate_series(0, 1) m
+			ON CONFLICT (account_id, credential_id, window_start) DO UPDATE SET granted = 0`)},
+		{"the revision of the credentials is locked", 1, behindLock, locked(`LOCK TABLE identity_revision IN ACCESS EXCLUSIVE MODE`)},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			l.anew()
@@ -139,35 +153,6 @@ func takeConnections(t *testing.T, c *storetest.Cluster, l *load) {
 	l.suffer(10 * time.Second)
 }
 
-// TestFaultLock: another session holds a lock that requests need. They are refused while it is held, and served after
-// that. Each process waits with all of its connections, so the server is not the one that other tests use.
-func TestFaultLock(t *testing.T) {
-	t.Parallel()
-	c := storetest.NewCluster(t)
-	// The short form's lock_timeout is instead of 5 s.
-	l := newLoad(t, c.URL()+byForm("&lock_timeout=500ms", ""), 2)
-	l.begin(byForm(4, 64))
-	l.recovered(t)
-	for name, lock := range map[string]string{
-		"the runs": `LOCK TABLE measurement_runs IN ACCESS EXCLUSIVE MODE`,
-		"the windows of this minute and the next": `
-			INSERT INTO api_rate_limit_buckets
-			SELECT DISTINCT account_id, credential_id, date_bin('1 minute', clock_timestamp(), 'epoch') + make_interval(mins => m), 0, 0, 0
-			FROM api_rate_limit_buckets, generate_series(0, 1) m
-			ON CONFLICT (account_id, credential_id, window_start) DO UPDATE SET granted = 0`,
-		"the revision of the credentials": `LOCK TABLE identity_revision IN ACCESS EXCLUSIVE MODE`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			l.anew()
-			holdLock(t, c.URL(), lock, func() { l.suffer(30 * time.Second) })
-			l.recovered(t)
-			l.survived(t, behindLock)
-		})
-	}
-	l.end()
-	l.check("locks")
-}
-
 // holdLock calls during while another session holds a lock.
 func holdLock(t *testing.T, url, lock string, during func()) {
 	t.Helper()
@@ -194,6 +179,7 @@ func TestFaultFailover(t *testing.T) {
 		url := storetest.ClusterURL("&target_session_attrs=read-write", primary, standby)
 
 		l := newLoad(t, url, 2)
+		l.most = 2
 		f := newFleet(t, url, 2) // which works the runs of the clients
 		f.forgetful = 0.05
 		l.begin(8)

@@ -23,7 +23,7 @@ func TestFaultDispatch(t *testing.T) {
 	for _, r := range webhooks {
 		newWebhook(t, serve, key.Key, r.server.URL+"/hook")
 	}
-	m := newMeasurement(t, serve, open(t, c.URL()), key.Key, webhooks[0])
+	m := newMeasurement(t, serve, key.Key, webhooks[0])
 	checked := make(chan error, 1)
 	go func() { checked <- m.checkRuns(t.Context(), runs, every) }()
 	for n := range runs {
@@ -52,7 +52,7 @@ func TestFaultDispatch(t *testing.T) {
 		storetest.Exec(t, pool, `UPDATE webhook_queues SET wake_at = now(), version = version + 1`)
 	}
 	must(t, <-checked)
-	must(t, m.await("/v1/metrics", jobs, func() error { return nil })) // all that waited was recounted
+	must(t, m.await("/v1/metrics", jobs, true)) // all that waited was recounted
 	if n := number(t, pool, `SELECT count(*) FROM events`); n != runs {
 		t.Errorf("%d events of %d runs", n, runs)
 	}

@@ -28,6 +28,7 @@ type load struct {
 	small  madeKey  // limited to faultLimit
 	serves atomic.Pointer[[]*process]
 	pause  time.Duration // the longest of a client between two requests
+	most   int           // repetitions of a run
 
 	wg   sync.WaitGroup
 	over atomic.Bool
@@ -38,11 +39,9 @@ type load struct {
 	keys     map[string]*asked
 	windows  map[string]int // by reset: admitted to the small limit
 	statuses map[int]int
-	slowest  time.Duration // of one exchange
-	last     lastRun       // that was acknowledged
+	slowest  time.Duration             // of one exchange
+	last     struct{ run, key string } // that was acknowledged
 }
-
-type lastRun struct{ id, key string }
 
 // asked is a run that clients create.
 type asked struct {
@@ -58,7 +57,7 @@ const faultLimit = 50
 func newLoad(t *testing.T, url string, processes int) *load {
 	t.Helper()
 	account, key := customer(t, url, 1_000_000)
-	l := &load{faults: faults{t: t}, url: url, key: key.Key, small: newKey(t, url, account, faultLimit),
+	l := &load{faults: faults{t: t}, url: url, key: key.Key, small: newKey(t, url, account, faultLimit), most: 20,
 		keys: make(map[string]*asked), windows: make(map[string]int), statuses: make(map[int]int)}
 	if !storetest.Long() { // else the clients of all tests at a time leave little of the machine to the faults
 		l.pause = 40 * time.Millisecond
@@ -77,7 +76,7 @@ func (l *load) begin(clients int) {
 		l.wg.Go(func() {
 			accounts := append([]string{l.key}, l.others...)
 			for n := 0; !l.over.Load(); n++ {
-				repetitions := 1 + rand.IntN(20)
+				repetitions := 1 + rand.IntN(l.most)
 				l.create(fmt.Sprintf("pair-%d-%d", c/2, n), &asked{ // two clients send each request, at the same time or later
 					key: accounts[c/2%len(accounts)], body: strings.Replace(testRun, `"repetitions":3`, `"repetitions":`+strconv.Itoa(repetitions), 1), jobs: 2 * repetitions,
 				})
@@ -113,7 +112,7 @@ func (l *load) create(key string, a *asked) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			a.answers = append(a.answers, got.body)
-			l.last = lastRun{member(l.t, got.body, "id"), a.key}
+			l.last.run, l.last.key = member(l.t, got.body, "id"), a.key
 			return
 		}
 		if time.Since(began) > patience {
@@ -192,8 +191,8 @@ func (l *load) spend() {
 		}
 		last := l.last
 		l.mu.Unlock()
-		if last.id != "" {
-			l.ask(try, "GET", "?path=/v1/runs/"+last.id, last.key, "", "")
+		if last.run != "" {
+			l.ask(try, "GET", "?path=/v1/runs/"+last.run, last.key, "", "")
 		}
 		<-time.After(max(l.pause/2, 5*time.Millisecond))
 	}

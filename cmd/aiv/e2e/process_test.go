@@ -38,13 +38,12 @@ type process struct {
 	err         error
 }
 
-// startServe starts `aiv serve` on the database and waits until it serves.
+// startServe and startDispatch start `aiv serve` and `aiv dispatch` on the database and wait until they serve.
 func startServe(t *testing.T, databaseURL string, args ...string) *process {
 	t.Helper()
 	return start(t, databaseURL, exec.Command(binary, onFreePorts("serve", args...)...))
 }
 
-// startDispatch starts `aiv dispatch` on the database and waits until it serves.
 func startDispatch(t *testing.T, databaseURL string, args ...string) *process {
 	t.Helper()
 	return start(t, databaseURL, exec.Command(binary, onFreePorts("dispatch", args...)...))

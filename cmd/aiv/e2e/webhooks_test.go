@@ -58,10 +58,10 @@ func TestWebhooksListen(t *testing.T) {
 		DisabledReason string `json:"disabled_reason"`
 	}
 	cli[webhook](t, url, "webhooks", "disable", id)
+	serve.send(t, http.StatusConflict, "PATCH", "/v1/webhooks/"+id, key.Key, "", `{"enabled":true}`)
 	if all := cli[[]webhook](t, url, "webhooks", "list"); len(all) != 1 || all[0] != (webhook{id, "operator"}) {
 		t.Errorf("list: %+v", all)
 	}
-	serve.send(t, http.StatusConflict, "PATCH", "/v1/webhooks/"+id, key.Key, "", `{"enabled":true}`)
 	if w := cli[webhook](t, url, "webhooks", "enable", id); w.DisabledReason != "" {
 		t.Errorf("enabled: %+v", w)
 	}

@@ -58,7 +58,7 @@ INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')`, id)
 }
 
 // SkipOnCitus skips a test of PostgreSQL's plans. Citus has other statements. That these read only the servers of their
-// accounts is shown by TestFaultCitusWebhooks in cmd/aiv/e2e.
+// accounts is shown by TestFaultCitusServerAway in cmd/aiv/e2e.
 func SkipOnCitus(t *testing.T) {
 	t.Helper()
 	if storetest.OnCitus() {
