@@ -112,6 +112,9 @@ func testStory(t *testing.T, api *process, key string) {
 	ids := make(map[string]string)
 	for _, b := range list("/v1/brands") {
 		ids[b.Name] = b.ID
+		if slices.ContainsFunc(b.Domains, func(d string) bool { return !strings.Contains(d, ".example.") }) {
+			t.Errorf("%s has the domains %q, which somebody could register", b.Name, b.Domains)
+		}
 	}
 	weeks := func(brand string) []sample {
 		t.Helper()
@@ -169,6 +172,7 @@ func testStory(t *testing.T, api *process, key string) {
 // A sample is an item of any list of the API.
 type sample struct {
 	ID, Name, Type, Title, Status, Host string
+	Domains                             []string
 	Answers                             int
 	Model                               string  `json:"model_id"`
 	Brand                               string  `json:"brand_id"`

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,10 +31,8 @@ func newWorkerClient(t *testing.T, databaseURL string, dispatch *process) *worke
 
 // A refusal is a response with another status than 200.
 type refusal struct {
-	route      string
-	status     int
-	retryAfter string
-	body       string
+	route string
+	answer
 }
 
 func (e *refusal) Error() string { return fmt.Sprintf("%s: %d %s", e.route, e.status, e.body) }
@@ -43,32 +40,21 @@ func (e *refusal) Error() string { return fmt.Sprintf("%s: %d %s", e.route, e.st
 // unavailable reports whether a request got 503 with Retry-After.
 func unavailable(err error) bool {
 	e, ok := errors.AsType[*refusal](err)
-	return ok && e.status == http.StatusServiceUnavailable && e.retryAfter != ""
+	return ok && e.status == http.StatusServiceUnavailable && e.header.Get("Retry-After") != ""
 }
 
 // jobsOf sends a request of a worker and returns the jobs of its response. For another status than 200 the error is a
 // *refusal.
 func jobsOf[T any](ctx context.Context, w *workerClient, route, body string) ([]T, error) {
-	r, err := http.NewRequestWithContext(ctx, "POST", w.base+route, strings.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Authorization", "Bearer "+w.token)
-	r.Header.Set("Content-Type", "application/json")
-	response, err := w.http.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	raw, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = &refusal{route, response.StatusCode, response.Header.Get("Retry-After"), string(raw)}
+	a, err := request(ctx, w.http, "POST", w.base+route, w.token, "", body)
+	if err == nil && a.status != http.StatusOK {
+		err = &refusal{route, a}
 	}
 	if err != nil {
 		return nil, err
 	}
 	var out struct{ Jobs []T }
-	err = json.Unmarshal(raw, &out)
+	err = json.Unmarshal([]byte(a.body), &out)
 	return out.Jobs, err
 }
 

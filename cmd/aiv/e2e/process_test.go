@@ -205,11 +205,15 @@ type answer struct {
 var errCutOff = errors.New("no response")
 
 func (p *process) do(ctx context.Context, method, address, key, idempotencyKey, body string) (answer, error) {
-	r, err := http.NewRequestWithContext(ctx, method, p.base+address, strings.NewReader(body))
+	return request(ctx, client, method, p.base+address, key, idempotencyKey, body)
+}
+
+func request(ctx context.Context, client *http.Client, method, url, token, idempotencyKey, body string) (answer, error) {
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
-	r.Header.Set("Authorization", "Bearer "+key)
+	r.Header.Set("Authorization", "Bearer "+token)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Idempotency-Key", idempotencyKey)
@@ -296,23 +300,17 @@ func (p *process) awaitLog(t *testing.T, text string) {
 }
 
 // asAdmin sends a request to the admin listener.
-func (p *process) asAdmin(t *testing.T, method, path, body string) (status int, text string) {
+func (p *process) asAdmin(t *testing.T, method, path, body string) answer {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, p.admin+path, strings.NewReader(body))
+	a, err := request(t.Context(), client, method, p.admin+path, "", "", body)
 	must(t, err)
-	w, err := client.Do(r)
-	must(t, err)
-	defer w.Body.Close()
-	raw, err := io.ReadAll(w.Body)
-	must(t, err)
-	return w.StatusCode, string(raw)
+	return a
 }
 
 // metrics returns the page of metrics.
 func (p *process) metrics(t *testing.T) string {
 	t.Helper()
-	_, page := p.asAdmin(t, "GET", "/metrics", "")
-	return page
+	return p.asAdmin(t, "GET", "/metrics", "").body
 }
 
 // databaseMetrics waits for a page of metrics with those of the database, which takes too long on a busy machine now
@@ -335,8 +333,8 @@ func (p *process) hasMetrics(t *testing.T, lines ...string) {
 func (p *process) isReady(t *testing.T, when string, status int, text string) {
 	t.Helper()
 	wait(t, "/readyz "+when, fmt.Sprintf("^%d .*%s", status, regexp.QuoteMeta(text)), func() string {
-		got, said := p.asAdmin(t, "GET", "/readyz", "")
-		return fmt.Sprintf("%d %s", got, said)
+		a := p.asAdmin(t, "GET", "/readyz", "")
+		return fmt.Sprintf("%d %s", a.status, a.body)
 	})
 }
 
