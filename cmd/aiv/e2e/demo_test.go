@@ -139,7 +139,8 @@ func testStory(t *testing.T, api *process, key string) {
 	must(t, err)
 	day := func(weeks int) string { return last.AddDate(0, 0, 7*weeks).Format(time.DateOnly) }
 	for _, test := range []struct{ brand, models, want string }{
-		{"Fernmark", "perplexity/sonar-pro", "up"}, {"Fernmark", "openai/gpt-5-search", "down"}, {"Quillane", "", "up"}, {"Alderway", "", "no_clear_change"},
+		{"Fernmark", "perplexity/sonar-pro", "up"}, {"Fernmark", "openai/gpt-5-search", "down"}, {"Quillane", "", "up"},
+		{"Alderway", "", "no_clear_change"},
 	} {
 		filters := []string{"baseline_from", day(-11), "baseline_to", day(-5), "from", day(-5), "to", day(1), "brand_id", ids[test.brand]}
 		if test.models != "" {
@@ -158,7 +159,9 @@ func testStory(t *testing.T, api *process, key string) {
 	has("model with few answers", list("/v1/metrics", "group_by", "model", "brand_id", ids["Fernmark"]), func(s sample) bool {
 		return s.Group.Model == "mistral/le-chat" && s.Mention.Of > 2 && s.Mention.Of < 10 && s.Mention.LowSample
 	})
-	has("gap", list("/v1/sources", "gap", "true", "owner", "other"), func(s sample) bool { return s.Host == "trailpost.example.net" && s.Answers >= 10 })
+	has("gap", list("/v1/sources", "gap", "true", "owner", "other"), func(s sample) bool {
+		return s.Host == "trailpost.example.net" && s.Answers >= 10
+	})
 	has("recommendation", list("/v1/recommendations", "status", "suggested"), func(s sample) bool {
 		return s.Type == "citation_gap" && strings.Contains(s.Title, "trailpost.example.net")
 	})

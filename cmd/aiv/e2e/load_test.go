@@ -244,8 +244,8 @@ func (l *load) check(what string) {
 		}
 	}
 	for reset, admitted := range l.windows {
-		used := number(t, pool, `SELECT COALESCE(max(used), 0) FROM api_rate_limit_buckets WHERE rate_limit = $1 AND window_start = to_timestamp($2::bigint - 60)`,
-			faultLimit, reset)
+		used := number(t, pool, `SELECT COALESCE(max(used), 0) FROM api_rate_limit_buckets
+			WHERE rate_limit = $1 AND window_start = to_timestamp($2::bigint - 60)`, faultLimit, reset)
 		if admitted > faultLimit || used > 0 && admitted > used { // old windows are purged
 			t.Errorf("%s: %d were admitted to the window until %s, which counts %d; the limit is %d", what, admitted, reset, used, faultLimit)
 		}

@@ -59,7 +59,8 @@ func TestDemotedPrimary(t *testing.T) {
 	for _, command := range [][]string{{"serve"}, {"serve", "-migrate"}, {"dispatch"}, {"migrate"}} {
 		refuses(t, c.URL(), "the database server is a standby, which is read-only; name the primary", command...)
 	}
-	if code, stdout, stderr := aiv(t.Context(), "status", "-database-url", c.URL()); code != 1 || !strings.Contains(stdout, ", READ-ONLY; database aiv at ") {
+	code, stdout, stderr := aiv(t.Context(), "status", "-database-url", c.URL())
+	if code != 1 || !strings.Contains(stdout, ", READ-ONLY; database aiv at ") {
 		t.Errorf("aiv status: exit %d: %s%s", code, stdout, stderr)
 	}
 	c.Exec(t, "postgres", "SELECT pg_promote()")
