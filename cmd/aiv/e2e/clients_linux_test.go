@@ -98,6 +98,9 @@ func TestFaultSlowClients(t *testing.T) {
 		t.Errorf("%d requests of vanished clients are counted, want %d", n, rounds*vanishing)
 	}
 	t.Logf("%d slow and %d silent clients: another client waited up to %v; memory %d MiB", slow, idle, slowest, p.memory(t, maxMemory))
+	for _, conn := range conns {
+		conn.Close()
+	}
 	stops(t, p)
 	if _, fault, found := strings.Cut(p.log.String(), `"ERROR"`); found {
 		t.Errorf("closed connections left errors in the log: %.1000s", fault)
