@@ -239,3 +239,24 @@ func TestReplaceMethodology(t *testing.T) {
 	f.load(t, edit(successor, "active", "retired"), edit(retired, "retired", "active"))
 	f.load(t, retired) // no methodology needs to cover a measurement type
 }
+
+// TestImportWhileErased: an import does not add questions to an account that is erased after its lines were checked.
+func TestImportWhileErased(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.load(t, question("q", f.ours))
+	tx, err := f.pool.Begin(t.Context())
+	must(t, err)
+	_, err = tx.Exec(t.Context(), `UPDATE own_question_accounts SET additions = additions + 1`)
+	must(t, err)
+	imported := make(chan error, 1)
+	go func() {
+		_, err := f.importLines(t, question("late", f.ours))
+		imported <- err
+	}()
+	storetest.UntilWaiting(t, f.pool, "transactionid")
+	f.exec(t, `UPDATE accounts SET erased_at = now() WHERE id = $1`, f.ours)
+	must(t, tx.Rollback(t.Context()))
+	equal(t, "error", "an account of the file has been erased meanwhile", fmt.Sprint(<-imported))
+	equal(t, "questions", 1, read[int](t, f, `SELECT count(*) FROM own_questions`))
+}

@@ -10,6 +10,7 @@ import (
 
 	"aiv/insights/brands"
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // line returns a line of a file. id may be "".
@@ -130,4 +131,23 @@ func TestImportRefusals(t *testing.T) {
 	}
 	f.check(t, 1, 0, "Kovalt")
 	other.check(t, 1, 0, "Ostrel")
+}
+
+// TestImportBeforeErasure: an account is not erased between the check of its lines and the end of the import.
+func TestImportBeforeErasure(t *testing.T) {
+	storetest.SkipOnCitus(t, "other locks serialize changes of a reference table")
+	t.Parallel()
+	f := newFixture(t)
+	f.create(t, named("Kovalt"))
+	tx, err := f.pool.Begin(t.Context())
+	must(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM brand_revisions WHERE account_id = $1 FOR UPDATE`, f.account)
+	must(t, err)
+	imported := make(chan error, 1)
+	go func() { imported <- f.importLines(t, line(f.account, "", "Ostrel", "active")) }()
+	storetest.UntilWaiting(t, f.pool, "transactionid")
+	_, err = f.pool.Exec(t.Context(), `SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE NOWAIT`, f.account)
+	equal(t, true, store.IsLockTimeout(err), "an erasure waits for the import")
+	must(t, tx.Rollback(t.Context()))
+	must(t, <-imported)
 }

@@ -316,3 +316,17 @@ func TestFailedCountSettlesNothing(t *testing.T) {
 	countFault, finishedFault = nil, nil
 	equal(t, "settled", s.on(d).settle(Completed, held...), "afterwards")
 }
+
+// TestRevokedDuringLock: a claim gets no jobs if its worker is revoked while it waits for another claim.
+func TestRevokedDuringLock(t *testing.T) {
+	s := newSite(t)
+	s.order(2)
+	other := storetest.Begin(t, s.pool, lockClaims)
+	claimed := s.goClaim(t.Context(), ClaimRequest{Worker: s.worker()})
+	storetest.UntilWaiting(t, s.pool, "advisory")
+	s.exec(`UPDATE workers SET revoked_at = now()`)
+	must(t, other.Rollback(t.Context()))
+	if got := <-claimed; got.err != auth.ErrUnknownWorker || len(got.jobs) != 0 {
+		t.Errorf("the claim of the revoked worker: %d jobs, %v", len(got.jobs), got.err)
+	}
+}
