@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"aiv/auth"
 	"aiv/catalog"
 	"aiv/cmd/aiv/capability"
 	"aiv/insights"
@@ -146,6 +148,22 @@ FROM (SELECT (to_jsonb(r) - '{credential_id,additions}'::text[])::text AS line F
 		tables[owned.Name] = text
 	}
 	return tables
+}
+
+// TestWeeksOfTheCalendar: whenever the account is created, the runs of a week are in one week of the calendar, so that
+// the outage empties one.
+func TestWeeksOfTheCalendar(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) // a Sunday
+	for at := start; at.Before(start.Add(24 * time.Hour)); at = at.Add(10 * time.Minute) {
+		d := past{account: auth.Account{CreatedAt: at}}
+		for n := range weeks {
+			first, last := d.at(&sampleRuns[3*n]), d.at(&sampleRuns[3*n+2])
+			if !first.Truncate(week).Equal(last.Truncate(week)) || !first.Before(last) || first.Truncate(week).Weekday() != time.Monday {
+				t.Fatalf("account of %v: the runs of week %d are of %v and %v", at, n+1, first, last)
+			}
+		}
+	}
 }
 
 func TestMain(m *testing.M) { storetest.Main(m) }
