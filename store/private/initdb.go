@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -119,10 +120,14 @@ func dataMajor(dir string) (int, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
-	major := 0
+	var text []byte
 	if err == nil {
 		defer f.Close()
-		_, err = fmt.Fscan(io.LimitReader(f, 100), &major)
+		text, err = io.ReadAll(io.LimitReader(f, 100))
+	}
+	var major int
+	if err == nil {
+		major, err = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("read the version in %s: %w", filepath.Join(dataDir(dir), "PG_VERSION"), err)

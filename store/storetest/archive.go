@@ -29,12 +29,8 @@ var archive = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cache, err := os.UserCacheDir()
+	dir, err := archiveDir()
 	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(cache, "aiv-test")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
 	// One process makes the archive, the others wait. The lock of a process that is killed ends with it.
@@ -79,6 +75,27 @@ var initdbOptions = []string{"--username=aiv", "--encoding=UTF8", "--locale=C", 
 
 // archived are the settings of the server that is packed, which keeps little of its log.
 var archived = []string{"min_wal_size=2MB", "max_wal_size=2MB", "wal_keep_size=0"}
+
+// temporary is the folder of the archive if the user has no cache folder that can be written; removeTemporary removes it.
+var temporary string
+
+func archiveDir() (string, error) {
+	if cache, err := os.UserCacheDir(); err == nil {
+		dir := filepath.Join(cache, "aiv-test")
+		if err := os.MkdirAll(dir, 0o700); err == nil {
+			return dir, nil
+		}
+	}
+	var err error
+	temporary, err = MkdirTemp("aiv-archive-")
+	return temporary, err
+}
+
+func removeTemporary() {
+	if temporary != "" {
+		os.RemoveAll(temporary)
+	}
+}
 
 // removeOldArchives removes what no test has used for a week.
 func removeOldArchives(dir string) {

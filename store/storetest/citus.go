@@ -165,23 +165,26 @@ func readServers(ctx context.Context, coordinator *pgx.Conn) (urls, addNodes []s
 	return urls, addNodes, err
 }
 
-// drop drops a database of all servers. A transaction that was prepared on a worker when the test ended keeps the
+// drop drops a test's database of all servers. A transaction that was prepared on a worker when the test ended keeps the
 // database in use until the coordinator has ended it.
 func (d *distributedTemplate) drop(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	recovered := execSQL(ctx, named(d.servers[0], name), "SELECT recover_prepared_transactions()")
-	err := d.everywhere(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
-	if err != nil {
-		return errors.Join(recovered, err)
-	}
-	return nil // the template allows no connections, so recovered is an error
+	return errors.Join(recovered, d.everywhere(ctx, dropDatabase(name)))
 }
 
+func dropDatabase(name string) string { return "DROP DATABASE IF EXISTS " + name + " WITH (FORCE)" }
+
+// removeDistributed drops the template, which allows no connections.
 func removeDistributed() {
-	if d := madeDistributed.Load(); d != nil {
-		if err := d.drop(d.name); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
+	d := madeDistributed.Load()
+	if d == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := d.everywhere(ctx, dropDatabase(d.name)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 	}
 }

@@ -48,6 +48,7 @@ func Main(m interface{ Run() int }) {
 	code := m.Run()
 	stopServer()
 	removeDistributed()
+	removeTemporary()
 	os.Exit(code)
 }
 
