@@ -100,9 +100,7 @@ func TestEachChange(t *testing.T) {
 		}
 		revision = next
 	}
-	violations, err := store.Verify(t.Context(), f.pool, catalog.Invariants())
-	must(t, err)
-	equal(t, "broken invariants", 0, len(violations))
+	storetest.Verify(t, f.pool, catalog.Invariants()...)
 }
 
 // TestConcurrentImports: of imports that are valid alone and conflict with each other, one succeeds.

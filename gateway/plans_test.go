@@ -25,9 +25,7 @@ const manyRows = 15_000
 // common and rare values. PostgreSQL must read at most a few times the rows of the page, both without statistics and
 // after ANALYZE.
 func TestListPlansReadLittle(t *testing.T) {
-	if storetest.OnCitus() {
-		t.Skip("about plans of PostgreSQL, which a shard has as well; TestOneShard shows that a list reads one")
-	}
+	storetest.SkipOnCitus(t, "about plans of PostgreSQL, which a shard has as well; TestOneShard shows that a list reads one")
 	t.Parallel()
 	f := newFixture(t)
 	f.fill(t)

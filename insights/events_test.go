@@ -48,9 +48,7 @@ SELECT array_agg(event ORDER BY event) FROM new`, c.account).Scan(&got))
 // values of recommendations and of alerts than a statement can have parameters, 65,535.
 func TestEventsLockInOrder(t *testing.T) {
 	s := newSite(t)
-	if storetest.OnCitus() {
-		t.Skip("about locks of one server")
-	}
+	storetest.SkipOnCitus(t, "about locks of one server")
 	low, high := s.customer(), s.customer()
 	if low.account.Compare(high.account) > 0 {
 		low, high = high, low

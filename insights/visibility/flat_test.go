@@ -18,9 +18,7 @@ import (
 // TestReadTouchesItsRunsOnly: a read touches the runs and facts of its account only, and those of its window or run only.
 func TestReadTouchesItsRunsOnly(t *testing.T) {
 	t.Parallel()
-	if storetest.OnCitus() {
-		t.Skip("about plans of one server")
-	}
+	storetest.SkipOnCitus(t, "about plans of one server")
 	s, run := newRunningSite(t, 100)
 	s.createBrand(t, brands.Own, "Kovalt")
 	s.answer(t, s.dispatcher, slices.Repeat([]*answers.Answer{citing("Kovalt", "https://example.com/")}, 100)...)

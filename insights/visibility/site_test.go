@@ -287,11 +287,7 @@ func merge(t testing.TB, c *visibility.Counter) error {
 // verify fails the test unless facts and jobs are consistent.
 func (s *site) verify(t testing.TB) {
 	t.Helper()
-	violations, err := store.Verify(t.Context(), s.plain, append(newCounter(nil).Invariants(), jobs.Invariants()...))
-	must(t, err)
-	for _, v := range violations {
-		t.Errorf("%s: %s", v.Invariant.Doc, v.Rows)
-	}
+	storetest.Verify(t, s.plain, append(newCounter(nil).Invariants(), jobs.Invariants()...)...)
 }
 
 func (s *site) readMetrics(t testing.TB, q *visibility.Query) *visibility.Metrics {

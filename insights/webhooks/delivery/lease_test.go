@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"aiv/insights/webhooks/webhookstest"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -131,7 +130,7 @@ func TestClaimTwice(t *testing.T) {
 
 // TestLockedQueues: a dispatcher claims accounts without those whose queues another transaction has locked.
 func TestLockedQueues(t *testing.T) {
-	webhookstest.SkipOnCitus(t) // where the dispatcher waits
+	storetest.SkipOnCitus(t, "there the dispatcher waits")
 	f := newFixture(t)
 	locked := f.customer(attemptedURL)
 	locked.wake()

@@ -23,10 +23,11 @@ type Case struct {
 // deliveries of many other accounts.
 //
 // Hot sessions keep their plans, so the same must hold in a hot session that made its plans when there were no events
-// and deliveries. Background statements are those of plain sessions.
+// and deliveries. Background statements are those of plain sessions. Citus has other statements, which
+// TestFaultCitusServerAway in cmd/aiv/e2e shows to read only the servers of their accounts.
 func CostsNothing(t *testing.T, hot, background []Case) {
 	t.Helper()
-	SkipOnCitus(t)
+	storetest.SkipOnCitus(t, "about plans of PostgreSQL")
 	few, many := newBacklog(t, 200), newBacklog(t, 2000)
 	early := storetest.NewSession(t, many.db.Pool)
 	for _, c := range hot {

@@ -56,12 +56,3 @@ WITH plan AS (INSERT INTO plans (code, features) VALUES ('p', '{api_access}') ON
 INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')`, id)
 	return id
 }
-
-// SkipOnCitus skips a test of PostgreSQL's plans. Citus has other statements. That these read only the servers of their
-// accounts is shown by TestFaultCitusServerAway in cmd/aiv/e2e.
-func SkipOnCitus(t *testing.T) {
-	t.Helper()
-	if storetest.OnCitus() {
-		t.Skip("about plans of PostgreSQL")
-	}
-}

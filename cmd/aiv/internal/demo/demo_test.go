@@ -80,9 +80,7 @@ SELECT (SELECT count(DISTINCT schedule_id) FROM schedule_occurrences WHERE evalu
   (SELECT count(DISTINCT schedule_id) FROM alerts),
   (SELECT LEAST(count(*), 1) FROM recommendations WHERE schedule_id IS NOT NULL)`), "schedules with a history, with alerts, and with recommendations")
 
-	if broken, err := store.Verify(t.Context(), pool, capability.Invariants()); err != nil || len(broken) > 0 {
-		t.Errorf("invariants that do not hold: %v (%v)", broken, err)
-	}
+	storetest.Verify(t, pool, capability.Invariants()...)
 	// What else contradicts itself. Each query finds nothing.
 	for what, query := range map[string]string{
 		"times in the wrong order": `
