@@ -114,7 +114,7 @@ func TestReportInABrowser(t *testing.T) {
 		p.size(1280, "light")
 	})
 	p.run(t, "shows gaps", func(t *testing.T) {
-		// The week of the outage interrupts lines and bands, and is hatched in every panel, as is a week that has just begun.
+		// The week of the outage interrupts lines and bands. It is hatched in every panel, as is a week that has just begun.
 		p.eval(`(() => {
 			const [address] = Object.keys(responses).filter((a) => a.includes("group_by=week"));
 			window.lost = responses[address].data.find((r) => r.mention_rate.value === null).group.week;

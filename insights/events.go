@@ -75,7 +75,8 @@ func (a *Admin) record(ctx context.Context, tx pgx.Tx, active []candidate) error
 		for step := range slices.Chunk(active, recordStep) {
 			causes := make([]events.Cause, len(step))
 			for i, c := range step {
-				causes[i] = events.Cause{AccountID: c.account, ID: store.NewID(), Type: c.eventType, SubjectID: c.id, Data: c.encode(a.Events, c.brand, c.schedule)}
+				data := c.encode(a.Events, c.brand, c.schedule)
+				causes[i] = events.Cause{AccountID: c.account, ID: store.NewID(), Type: c.eventType, SubjectID: c.id, Data: data}
 			}
 			if !yield(causes) {
 				return

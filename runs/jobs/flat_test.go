@@ -14,8 +14,8 @@ import (
 var claimedTables = []string{"job_arrivals", "job_queue", "job_turns", "job_leases", "job_results", "provider_minutes",
 	"measurement_runs"}
 
-// TestClaimsAreFlat: claims, settlements and sweeps touch as many pages and rows of tables where 12 accounts have a few runs,
-// where 100 accounts wait for 4 million jobs, where one has 1,000 runs, and where many runs have been worked and
+// TestClaimsAreFlat: claims, settlements and sweeps touch as many pages and rows of tables where 12 accounts have a few
+// runs, where 100 accounts wait for 4 million jobs, where one has 1,000 runs, and where many runs have been worked and
 // nothing was vacuumed. It is not parallel: while transactions of other tests are open, PostgreSQL keeps dead
 // entries of indexes, in all databases.
 func TestClaimsAreFlat(t *testing.T) {

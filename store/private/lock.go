@@ -24,8 +24,8 @@ func openLock(dir, name string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 }
 
-// tryLock returns a lock file of a folder, locked until it is closed, or nil if locks of other processes prevent that. It also
-// returns nil for a file that was removed between opening and locking, whose lock has no effect.
+// tryLock returns a lock file of a folder, locked until it is closed, or nil if locks of other processes prevent that.
+// It also returns nil for a file that was removed between opening and locking, whose lock has no effect.
 func tryLock(dir, name string, how int) (*os.File, error) {
 	f, err := openLock(dir, name)
 	if err != nil {

@@ -33,7 +33,8 @@ func UntilWaitingLonger(t testing.TB, pool *pgxpool.Pool, lock string, than time
 	args := []any{lock, than.Seconds()}
 	if OnCitus() {
 		sql = `SELECT GREATEST((SELECT COALESCE(max(` + waitingSession + `), 0) ` + waitingStatements + `),
-			(SELECT max(result::bigint) FROM run_command_on_workers(format($3, $2::float8, $1::text)))) % 10000000000` // a global id is the server's number × 10^10 + the pid
+			(SELECT max(result::bigint) FROM run_command_on_workers(format($3, $2::float8, $1::text)))
+		) % 10000000000` // a global id is the server's number × 10^10 + the pid
 		args = append(args, `SELECT COALESCE(max(`+waitingSession+`), 0) `+waitingOnWorkers)
 	}
 	Eventually(t, "a statement waits for a lock of the kind "+lock, func() bool {

@@ -15,8 +15,8 @@ import (
 func brandText(j job) string {
 	h := fnv.New32a()
 	h.Write([]byte(j.ID))
-	sentences := []string{"Kovalt, then Ostrel.", "Ostrel One leads; Kovalt CRM follows.", "No brand is named.", "I could not find information about Kovalt.",
-		"Halden is a bay.", "Kovalt and again Kovalt.", "Visit ostrel.io or Halden."}
+	sentences := []string{"Kovalt, then Ostrel.", "Ostrel One leads; Kovalt CRM follows.", "No brand is named.",
+		"I could not find information about Kovalt.", "Halden is a bay.", "Kovalt and again Kovalt.", "Visit ostrel.io or Halden."}
 	return answerText(j) + ". " + sentences[h.Sum32()%uint32(len(sentences))]
 }
 
@@ -95,7 +95,8 @@ func (m *measurement) await(address string, jobs int, changed bool) error {
 func (m *measurement) change() error {
 	m.changes++
 	bodies := []string{`{"aliases":["Kovalt CRM"]}`, `{"aliases":["Ostrel One"],"domains":["example.org/a"]}`, `{"status":"archived"}`,
-		`{"aliases":[]}`, `{"aliases":[],"kind":"own"}`, `{"status":"active"}`, `{"domains":["www.example.org"]}`, `{"kind":"competitor","domains":[]}`, `{"aliases":["bay"]}`}
+		`{"aliases":[]}`, `{"aliases":[],"kind":"own"}`, `{"status":"active"}`, `{"domains":["www.example.org"]}`,
+		`{"kind":"competitor","domains":[]}`, `{"aliases":["bay"]}`}
 	n := m.changes % len(bodies)
 	_, err := m.request("PATCH", "/v1/brands/"+m.ids[n%len(m.ids)], bodies[n])
 	return err
