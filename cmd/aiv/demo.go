@@ -20,7 +20,6 @@ import (
 	"aiv/gateway"
 	"aiv/runs/jobs"
 	"aiv/store"
-	"aiv/store/private"
 	"aiv/store/schema"
 )
 
@@ -88,7 +87,7 @@ func adviseOnFolder(err error, dir string) error {
 // readDemo reads the command line. It returns the folder of the sample data, the address for workers, empty: the
 // default, and the providers whose jobs the sample worker leaves.
 func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, leave []string, err error) {
-	c.Flags.StringVar(&dir, "data-dir", "", "the `FOLDER` of the sample data: a new or empty one, or one that aiv demo made (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv-demo, else ~/.local/share/aiv-demo; for root perhaps /var/lib/aiv-demo)")
+	c.Flags.StringVar(&dir, "data-dir", "", "the `FOLDER` of the sample data: a new or empty one, or one that aiv demo made (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv-demo, else ~/.local/share/aiv-demo; for root /var/lib/aiv-demo)")
 	c.Flags.String("database-url", "", "rejected: aiv demo writes only to its own database, whatever the `URL`")
 	c.Flags.StringVar(&workerAddr, "worker-addr", "", "listen for workers on this `HOST:PORT` (environment: AIV_WORKER_ADDR; default: 127.0.0.1:8081)")
 	c.Flags.Func("leave", "leave the jobs of the provider with this `CODE` to another worker, such as aiv work -engine; may be given more than once", func(code string) error {
@@ -116,7 +115,7 @@ func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, leave []strin
 	}
 	dir = cmp.Or(dir, c.Getenv("AIV_DATA_DIR"))
 	if dir == "" {
-		operators, err := private.DefaultDataDir()
+		operators, err := database.DefaultDir()
 		if err != nil {
 			return "", "", nil, err
 		}

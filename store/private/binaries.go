@@ -1,67 +1,53 @@
 package private
 
 import (
-	"cmp"
-	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
-	"time"
 )
 
 // minMajor is the oldest PostgreSQL that aiv works with.
 const minMajor = 14
 
-// findBinaries returns the folder of the first usable server of this machine: one of the major version or, for 0, any
-// supported one.
-func findBinaries(major int) (string, error) {
-	return choose(major, candidates(), majorOf)
+// binariesFor returns the binaries for the data in a folder, which can be read only by servers of the major version that
+// created it.
+func binariesFor(dir string) (binaries, error) {
+	if !exists(dataDir(dir)) {
+		return findBinaries(0)
+	}
+	if err := checkPrivate(dataDir(dir), uint32(os.Geteuid())); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dataDir(dir), "PG_VERSION")
+	text, _ := os.ReadFile(path) // on an error there is no version
+	major, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	if major == 0 { // do not print it: it may be the text of another file
+		return "", fmt.Errorf("%s contains no version of PostgreSQL", path)
+	}
+	return findBinaries(major)
 }
 
-func choose(major int, dirs []string, majorOf func(dir string) int) (string, error) {
-	var others []string
-	for _, dir := range dirs {
-		switch found := majorOf(dir); {
-		case found == 0:
-		case found == major || major == 0 && found >= minMajor:
-			return dir, nil
-		default:
-			others = append(others, strconv.Itoa(found))
-		}
-	}
-	missing := fmt.Sprintf("no PostgreSQL server of version %d or newer is installed", minMajor)
-	if major != 0 {
-		missing = fmt.Sprintf("the data was made by PostgreSQL %d, and no server of that version is installed", major)
-	}
-	slices.SortFunc(others, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
-	if others = slices.Compact(others); len(others) > 0 {
-		missing += ", only " + strings.Join(others, " and ")
-	}
-	return "", fmt.Errorf("%s; install one (Debian, Ubuntu: apt-get install postgresql; macOS: brew install postgresql@17), "+
-		"or set DATABASE_URL to use another PostgreSQL", missing)
+// Binaries returns the folder of the installed PostgreSQL that a new private server uses, for tests.
+func Binaries() (string, error) {
+	dir, err := findBinaries(0)
+	return string(dir), err
 }
 
-// candidates lists the folders that may contain a server, in order of preference: the folders of PATH and pg_config,
-// then the packages' usual ones, newest first.
-func candidates() []string {
-	var dirs []string
-	// These are often links into the folder of the package, which contains all programs.
-	for _, name := range []string{"postgres", "initdb"} {
-		if path, err := exec.LookPath(name); err == nil {
-			if path, err = filepath.EvalSymlinks(path); err == nil {
-				dirs = append(dirs, filepath.Dir(path))
+// findBinaries returns the binaries of this machine for the major version or, for 0, any supported one: in PATH or, if
+// there are none, the newest in the folders that packages use.
+func findBinaries(major int) (found binaries, err error) {
+	fits := func(version int) bool { return version >= minMajor && (major == 0 || version == major) }
+	if path, err := exec.LookPath("postgres"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil { // often a link into the folder that has initdb, too
+			if dir := binaries(filepath.Dir(path)); fits(dir.major()) {
+				return dir, nil
 			}
 		}
 	}
-	if dir := output("pg_config", "--bindir"); dir != "" {
-		dirs = append(dirs, dir)
-	}
+	newest := 0
 	for _, pattern := range []string{
 		"/usr/lib/postgresql/*/bin", // Debian, Ubuntu
 		"/usr/pgsql-*/bin",          // PostgreSQL's own packages for Red Hat
@@ -73,67 +59,28 @@ func candidates() []string {
 		"/home/linuxbrew/.linuxbrew/opt/postgresql@*/bin",
 		"/Applications/Postgres.app/Contents/Versions/*/bin",
 	} {
-		found, _ := filepath.Glob(pattern) // the pattern is valid
-		slices.SortFunc(found, func(a, b string) int { return cmp.Compare(number(b), number(a)) })
-		dirs = append(dirs, found...)
+		dirs, _ := filepath.Glob(pattern) // the pattern is valid
+		for _, dir := range dirs {
+			if version := binaries(dir).major(); fits(version) && version > newest {
+				found, newest = binaries(dir), version
+			}
+		}
 	}
-	return dirs
+	if newest > 0 {
+		return found, nil
+	}
+	missing := fmt.Sprintf("no PostgreSQL server of version %d or newer is installed", minMajor)
+	if major != 0 {
+		missing = fmt.Sprintf("the data was made by PostgreSQL %d, and no server of that version is installed", major)
+	}
+	return "", fmt.Errorf("%s; install one (Debian, Ubuntu: apt-get install postgresql; macOS: brew install postgresql@17), "+
+		"or set DATABASE_URL to use another PostgreSQL", missing)
 }
 
-// majorOf returns the version of the server in a folder, 0 if there is none.
-func majorOf(dir string) int {
-	if _, err := exec.LookPath(filepath.Join(dir, "initdb")); err != nil {
-		return 0
-	}
-	_, version, _ := strings.Cut(output(filepath.Join(dir, "postgres"), "--version"), "(PostgreSQL)")
-	return number(version)
+// major returns the version of the server in a folder, 0 if there is none.
+func (b binaries) major() (version int) {
+	text, _ := exec.Command(filepath.Join(string(b), "postgres"), "--version").Output() // on an error there is none
+	_, number, _ := strings.Cut(string(text), "(PostgreSQL) ")
+	fmt.Sscan(number, &version) // the minor version is ignored
+	return version
 }
-
-var digits = regexp.MustCompile(`\d+`)
-
-// number returns the first number in a text, 0 if there is none.
-func number(text string) int {
-	n, _ := strconv.Atoi(digits.FindString(text))
-	return n
-}
-
-// output returns what a command prints, or an empty text if it fails or takes longer than 30 s.
-func output(name string, args ...string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	text, err := exec.CommandContext(ctx, name, args...).Output()
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(text))
-}
-
-// Command returns one of PostgreSQL's installed programs (postgres, initdb), which runs as the account of the private
-// server. owner is nil if that is the account of this process. On Linux the program is killed when the thread that
-// started it ends. Command is for tests that need a separate server.
-func Command(name string, args ...string) (cmd *exec.Cmd, owner *syscall.Credential, err error) {
-	binaries, err := installed()
-	if err != nil {
-		return nil, nil, err
-	}
-	runAs, err := serverUser("")
-	if err != nil {
-		return nil, nil, err
-	}
-	cmd = serverCommand(job{Binaries: binaries, RunAs: runAs}, name, args...)
-	dieWithParent(cmd.SysProcAttr, syscall.SIGQUIT)
-	return cmd, cmd.SysProcAttr.Credential, nil
-}
-
-// Unpack fills an empty folder of the server's account from an archive like that of [Config]. It is for tests that need
-// a separate server.
-func Unpack(archive, into string) error {
-	runAs, err := serverUser("")
-	if err != nil {
-		return err
-	}
-	return unpack(job{Archive: archive, RunAs: runAs}, into)
-}
-
-// installed finds the programs once, because that takes several processes.
-var installed = sync.OnceValues(func() (string, error) { return findBinaries(0) })

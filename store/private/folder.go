@@ -6,248 +6,219 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
-// A marker is a file whose name states that the folder is a private server's, and of which kind. It is the first file
-// that is written, so a folder without one is empty or belongs to something else. Only its name matters: creating
-// a file is atomic, and writing its text is not.
-const (
-	lastingMarker   = "aiv-private-postgresql"
-	ephemeralMarker = "aiv-ephemeral-postgresql"
-)
+// marker is a file whose name states that the folder is a private server's. It is the first file that is written, so
+// a folder without one is empty or belongs to something else. Only its name matters: creating a file is atomic, and
+// writing its text is not.
+const marker = "aiv-private-postgresql"
 
 const markerText = "This folder is the private PostgreSQL of aiv. Copy it only while no aiv runs.\n"
 
+func dataDir(dir string) string { return filepath.Join(dir, "pg") }
+func logDir(dir string) string  { return filepath.Join(dir, "log") }
+func pidFile(dir string) string { return filepath.Join(dir, "pg", "postmaster.pid") }
+
 // Exists reports whether there is a private server in the folder, or might be in one that cannot be read.
 func Exists(dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, lastingMarker))
+	_, err := os.Lstat(filepath.Join(dir, marker))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-func markers(ephemeral bool) (own, other string) {
-	if ephemeral {
-		return ephemeralMarker, lastingMarker
-	}
-	return lastingMarker, ephemeralMarker
-}
-
-// DefaultDataDir returns aiv's folder by the XDG base directory specification. For root it is /var/lib/aiv if the
-// account that the server runs as cannot enter that folder, because usually only root can enter root's home.
-//
-// https://specifications.freedesktop.org/basedir/latest/
-func DefaultDataDir() (string, error) {
-	const system = "/var/lib/aiv"
-	runAs, err := serverUser("")
+// Resolve returns the real path of dir, whose last elements need not exist. It reports an error if another account
+// decides where the path leads: if it owns one of the symbolic links or, for root, could replace a link or a folder.
+// The elements are checked from the top: once a folder is known to be safe, no other account can exchange the next.
+func Resolve(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
 	}
-	base := os.Getenv("XDG_DATA_HOME")
-	if !filepath.IsAbs(base) { // the specification: a relative one is ignored
-		home, err := os.UserHomeDir()
-		if err != nil && runAs != nil {
-			return system, nil
+	real, rest := "/", strings.Split(dir, "/")
+	for len(rest) > 0 {
+		path := filepath.Join(real, rest[0])
+		rest = rest[1:]
+		if err := checkParent(real, path); err != nil {
+			return "", err
 		}
+		info, err := os.Lstat(path)
+		if err != nil || info.Mode().Type() != fs.ModeSymlink {
+			real = path
+			continue
+		}
+		if owner := ownerOf(info); owner != 0 && owner != uint32(os.Geteuid()) {
+			return "", fmt.Errorf("%s is a symbolic link of user %d, which could lead it elsewhere; "+
+				"choose the folder that it leads to, or another one", path, owner)
+		}
+		if _, err := os.Stat(path); err != nil { // as when a volume is not mounted
+			return "", fmt.Errorf("%s is a symbolic link that leads to no file: %v", path, err)
+		}
+		target, err := os.Readlink(path)
 		if err != nil {
-			return "", fmt.Errorf("find a folder for aiv's data: %w", err)
+			return "", err
 		}
-		base = filepath.Join(home, ".local", "share")
+		if filepath.IsAbs(target) {
+			real = "/"
+		}
+		rest = slices.Concat(strings.Split(target, "/"), rest)
 	}
-	if runAs.firstInaccessible(base) != "" {
-		return system, nil
-	}
-	return filepath.Join(base, "aiv"), nil
+	return real, nil
 }
 
-// prepareFolder makes a folder the private server's and returns its real path. It creates a folder that does not exist,
-// takes an empty one, and refuses any other that has no marker.
-func prepareFolder(dir string, ephemeral bool) (string, error) {
-	dir, err := Resolve(dir)
-	if err != nil {
-		return "", err
+// checkParent reports an error if root is to use a path that another account could replace by renaming it.
+func checkParent(parent, path string) error {
+	if os.Geteuid() != 0 || path == parent {
+		return nil
 	}
-	runAs, err := serverUser(dir)
-	if err != nil {
-		return "", err
+	info, err := os.Lstat(parent)
+	switch {
+	case err != nil: // it is missing
+		return nil
+	case ownerOf(info) != 0:
+		return fmt.Errorf("%s belongs to user %d, which could replace %s; run aiv as that user or choose another folder",
+			parent, ownerOf(info), path)
+	case info.Mode().Perm()&0o011 == 0:
+		return fmt.Errorf("PostgreSQL does not run as root and cannot enter %s; choose another folder", parent)
+	case info.Mode().Perm()&0o022 != 0 && info.Mode()&os.ModeSticky == 0:
+		return fmt.Errorf("other users may write to %s (mode %03o) and could replace %s; choose another folder",
+			parent, info.Mode().Perm(), path)
 	}
-	if err := checkWay(dir, runAs); err != nil {
-		return "", err
-	}
-	if err := MakeParents(dir); err != nil {
-		return "", err
-	}
-	if err := checkAncestors(dir); err != nil { // another process may have created one of them
-		return "", err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
-	return dir, adopt(dir, ephemeral, runAs)
+	return nil
 }
 
-// MakeParents makes the missing folders above dir. If the caller is root, the account that its server runs as can enter
+// MakeParents makes the missing folders above dir. If the caller is root, the user that its server runs as can enter
 // them, whatever the umask is.
 func MakeParents(dir string) error {
 	if os.Geteuid() != 0 {
 		return os.MkdirAll(filepath.Dir(dir), 0o700)
 	}
-	return makeFolders(filepath.Dir(dir))
+	defer syscall.Umask(syscall.Umask(0o022))
+	return os.MkdirAll(filepath.Dir(dir), 0o755)
 }
 
-// makeFolders is os.MkdirAll with the mode 0755, without the umask.
-func makeFolders(dir string) error {
-	const mode = 0o755
-	err := os.Mkdir(dir, mode)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := makeFolders(filepath.Dir(dir)); err != nil {
-			return err
+// prepareFolder makes a folder the private server's, and returns its real path and the user that the server runs as. It
+// creates a folder that does not exist, takes an empty one, and refuses any other that has no marker.
+func prepareFolder(dir string) (string, *syscall.Credential, error) {
+	dir, err := Resolve(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	runAs, err := ServerUser(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	if !exists(dir) {
+		if err := MakeParents(dir); err != nil {
+			return "", nil, err
 		}
-		err = os.Mkdir(dir, mode)
-	}
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return os.Chmod(dir, mode)
-}
-
-// checkWay reports an error if the server's account cannot enter the parents of dir.
-func checkWay(dir string, runAs *osUser) error {
-	if parent := runAs.firstInaccessible(filepath.Dir(dir)); parent != "" {
-		return fmt.Errorf("PostgreSQL, which root runs as user %s, cannot enter %s; choose another folder or run aiv as another user", runAs.Name, parent)
-	}
-	return nil
-}
-
-// adopt marks an empty folder and checks a marked one. Everything is done through one open directory, so that the
-// folder which is checked is the one which is changed. The folder belongs to the caller: the account that the server
-// runs as may enter it but cannot create, replace or link the lock and log files that the caller writes.
-func adopt(dir string, ephemeral bool, runAs *osUser) (err error) {
-	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	replaced := fmt.Errorf("%s was removed or replaced while it was opened: %w", dir, fs.ErrNotExist)
-	defer func() {
-		if !isFileAt(f, dir) { // it was an ephemeral server's, and what is left in it means nothing
-			err = replaced
+		if now, err := Resolve(dir); err != nil || now != dir { // another account may have made one of the parents
+			return "", nil, cmp.Or(err, fmt.Errorf("%s leads to %s now", dir, now))
 		}
-	}()
-	info, err := f.Stat()
-	if err != nil {
-		return err
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", nil, err
+		}
 	}
-	if !info.IsDir() {
-		return fmt.Errorf("%s is not a folder", dir)
-	}
-	if owner := ownerOf(info); owner != uint32(os.Geteuid()) {
-		return fmt.Errorf("%s belongs to user %d; run aiv as that user or choose another folder", dir, owner)
-	}
+	return dir, runAs, claim(dir, runAs)
+}
+
+// claim marks an empty folder and checks a marked one. Root gives it to the user that the server runs as. What other
+// accounts put there while they could is never opened: the supervisor checks the owner of each folder, and follows no
+// link.
+func claim(dir string, runAs *syscall.Credential) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
-		return replaced
-	}
-
-	own, other := markers(ephemeral)
-	if _, err := root.Lstat(other); err == nil {
-		// Lasting data must not be removed with the last user, nor be written to a folder that will be.
-		return fmt.Errorf("%s has the marker %s, not %s; choose another folder", dir, other, own)
-	}
-	_, err = root.Lstat(own)
-	marked := err == nil
-	if _, err := entriesOf(root, dir, own); err != nil { // a folder that is refused stays as it is
+	info, err := root.Stat(".")
+	if err != nil {
 		return err
 	}
-	if marked && info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("other users may write to %s (mode %03o), so its files may be theirs; remove it or choose another folder",
-			dir, info.Mode().Perm())
+	if there, _ := os.Lstat(dir); !os.SameFile(there, info) {
+		return fmt.Errorf("%s was replaced while it was opened", dir)
 	}
-	mode := os.FileMode(0o700)
-	if runAs != nil {
-		if err := f.Chown(-1, int(runAs.GID)); err != nil {
+	owner, perm := ownerOf(info), info.Mode().Perm()
+	if owner != uint32(os.Geteuid()) && owner != uidOf(runAs) {
+		return fmt.Errorf("%s belongs to user %d; run aiv as that user or choose another folder", dir, owner)
+	}
+	if perm&0o022 != 0 && Exists(dir) {
+		return fmt.Errorf("other users may write to %s (mode %03o), so its files may be theirs; remove it or choose another folder", dir, perm)
+	}
+	if err := checkContents(dir); err != nil { // a folder that is refused stays as it is
+		return err
+	}
+	if perm != 0o700 {
+		if err := root.Chmod(".", 0o700); err != nil {
 			return err
 		}
-		mode = 0o710
 	}
-	if err := f.Chmod(mode); err != nil {
+	file, err := root.OpenFile(marker, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_, err = file.WriteString(markerText)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// No other account can add a file from here on, so the checks below stay true.
-	entries, err := entriesOf(root, dir, own)
-	if err != nil {
-		return err
-	}
-	if err := checkOwners(root, entries, runAs); err != nil {
-		return err
-	}
-	if marked {
+	if owner == uidOf(runAs) {
 		return nil
 	}
-	marker, err := root.OpenFile(own, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
+	return root.Chown(".", int(runAs.Uid), int(runAs.Gid))
+}
+
+// checkContents reports an error if a folder has no marker, but files.
+func checkContents(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil || Exists(dir) { // in this order: another process may mark the folder now, and use it
 		return err
 	}
-	_, err = marker.WriteString(markerText)
-	return errors.Join(err, marker.Close())
-}
-
-// entriesOf returns the entries of a folder that is empty or has the marker.
-func entriesOf(root *os.Root, dir, marker string) ([]fs.DirEntry, error) {
-	entries, err := fs.ReadDir(root.FS(), ".")
-	if err != nil {
-		return nil, err
-	}
-	// Looked for after the entries were read: another process may have marked the folder just now, and used it.
-	if _, err := root.Lstat(marker); err == nil {
-		return entries, nil
-	}
-	var foreign string
 	for _, entry := range entries {
-		if entry.Name() == "lost+found" { // of a new file system
-			continue
+		switch name := entry.Name(); {
+		case name == "lost+found": // of a new file system
+		case exists(filepath.Join(dir, name, marker)): // aiv demo keeps its server in a subfolder
+			return fmt.Errorf("%s is not a folder of aiv, but %s is; choose that one", dir, filepath.Join(dir, name))
+		default:
+			return fmt.Errorf("%s is not empty and not a folder of aiv (it has %s); choose another one", dir, name)
 		}
-		if isLock(entry.Name()) { // of a process that ends, and whose folder of this name was removed
-			continue
-		}
-		if _, err := root.Lstat(filepath.Join(entry.Name(), marker)); err == nil { // aiv demo keeps its server in a subfolder
-			return nil, fmt.Errorf("%s is not a folder of aiv, but %s is; choose that one", dir, filepath.Join(dir, entry.Name()))
-		}
-		foreign = cmp.Or(foreign, entry.Name())
 	}
-	if foreign != "" {
-		return nil, fmt.Errorf("%s is not empty and not a folder of aiv (it has %s); choose another one", dir, foreign)
-	}
-	return entries, nil
+	return nil
 }
 
-// removeFolder removes an ephemeral folder. The caller holds both locks. The folder is renamed first, so that a process
-// that starts during the removal creates a new folder.
-func removeFolder(dir string) error {
-	if !exists(filepath.Join(dir, ephemeralMarker)) || exists(filepath.Join(dir, lastingMarker)) {
-		return fmt.Errorf("%s is not the folder of an ephemeral server", dir)
+// ServerUser returns the user that the server runs as when root starts it, because PostgreSQL refuses to run as root:
+// postgres or, if there is none, nobody. The user postgres may have been created after the folder, whose data belongs to
+// nobody then. For other users it is nil, and the server runs as the user.
+func ServerUser(dir string) (chosen *syscall.Credential, err error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
 	}
-	gone := fmt.Sprintf("%s.removed-%d", dir, os.Getpid())
-	if err := os.Rename(dir, gone); err != nil {
-		gone = dir
-	}
-	var err error
-	for range 10 { // a process that opened the folder before may add a file meanwhile
-		if err = os.RemoveAll(gone); err == nil {
-			return nil
+	data, dataErr := os.Lstat(dataDir(dir))
+	for _, name := range []string{"postgres", "nobody"} {
+		found, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, _ := strconv.ParseUint(found.Uid, 10, 32) // on Unix it is a number
+		gid, _ := strconv.ParseUint(found.Gid, 10, 32)
+		if chosen == nil || dataErr == nil && ownerOf(data) == uint32(uid) {
+			chosen = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 		}
 	}
-	return fmt.Errorf("remove the server's folder: %w", err)
+	if chosen == nil {
+		return nil, errors.New("PostgreSQL does not run as root, and this machine has no user postgres or nobody")
+	}
+	return chosen, nil
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
+func uidOf(runAs *syscall.Credential) uint32 {
+	if runAs == nil {
+		return uint32(os.Geteuid())
+	}
+	return runAs.Uid
 }
+
+func ownerOf(info os.FileInfo) uint32 { return info.Sys().(*syscall.Stat_t).Uid }

@@ -1,7 +1,7 @@
 package private_test
 
 import (
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,22 +17,22 @@ func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	// The name has what a URL must escape.
 	parent := made(t, `mkdir 'a b+%20'; cd a*; touch aiv-private-postgresql; mkdir pg.partial-1`)
-	config := private.Config{Dir: filepath.Join(parent, "a b+%20")}
-	users := []*user{startUser(t, config), startUser(t, config)}
-	p := start(t, config)
+	dir := filepath.Join(parent, "a b+%20")
+	users := []*user{startUser(t, dir), startUser(t, dir)}
+	p := start(t, dir)
 	defer p.Close()
 	const started = `SELECT pg_postmaster_start_time()::text`
 	for _, u := range users {
 		equal(t, mustAsk(t, p.URL(), started), mustAsk(t, u.url(t), started), "start of another process's server")
 	}
 
-	if !isGone(filepath.Join(config.Dir, "pg.partial-1")) {
+	if !isGone(filepath.Join(dir, "pg.partial-1")) {
 		t.Error("the leftover is still there")
 	}
 	for name, want := range map[string]os.FileMode{
-		"pg": 0o700, "log": 0o700, "socket": 0o700, "socket/.s.PGSQL.5432": 0o700, "users.lock": 0o600,
+		"pg": 0o700, "log": 0o700, "socket": 0o700, "socket/.s.PGSQL.5432": 0o700, "server.lock": 0o600,
 	} {
-		info, err := os.Stat(filepath.Join(config.Dir, name))
+		info, err := os.Stat(filepath.Join(dir, name))
 		must(t, err)
 		equal(t, want, info.Mode().Perm(), "permissions of ", name)
 	}
@@ -41,7 +41,7 @@ func TestFirstStart(t *testing.T) {
 	} {
 		equal(t, want, mustAsk(t, p.URL(), "SHOW "+name), name)
 	}
-	server := postmaster(config.Dir)
+	server := postmaster(dir)
 	if ps(server, "uid") == "0" {
 		t.Error("the server runs as root")
 	}
@@ -59,12 +59,15 @@ func TestFirstStart(t *testing.T) {
 // the server.
 func TestLongPath(t *testing.T) {
 	t.Parallel()
-	config := ephemeral(t)
-	config.Dir = filepath.Join(filepath.Dir(config.Dir), strings.Repeat("long, ", 30), "data")
-	u := startUser(t, config)
+	dir := existing(t)
+	long := filepath.Join(dir+"-", strings.Repeat("long, ", 30))
+	must(t, private.MakeParents(long))
+	t.Cleanup(func() { os.RemoveAll(filepath.Dir(long)) })
+	must(t, os.Rename(dir, long))
+	dir = long
+	u := startUser(t, dir)
 	mustAsk(t, u.url(t), `SELECT ''`)
-	short, err := os.Readlink(filepath.Join(config.Dir, "socket"))
-	must(t, err)
+	short := private.SocketDir(dir)
 	info, err := os.Stat(short)
 	must(t, err)
 	equal(t, os.FileMode(0o700), info.Mode().Perm(), "permissions of the socket's folder")
@@ -72,45 +75,38 @@ func TestLongPath(t *testing.T) {
 	storetest.Eventually(t, "the socket's folder is gone", func() bool { return isGone(short) })
 }
 
-// TestStartIsRefused: the folder of an ephemeral server that does not start is removed.
 func TestStartIsRefused(t *testing.T) {
 	t.Parallel()
-	of9 := made(t, `touch aiv-private-postgresql; mkdir pg; echo 9 >pg/PG_VERSION`+ofServer("pg pg/PG_VERSION"))
-	wrongSetting := ephemeral(t)
-	wrongSetting.Settings = map[string]string{"shared_buffers": "many"}
+	of9 := made(t, `touch aiv-private-postgresql; mkdir -m 700 pg; echo 9 >pg/PG_VERSION`+ofServer("pg pg/PG_VERSION"))
+	wrong := existing(t)
+	f, err := os.OpenFile(filepath.Join(wrong, "pg", "postgresql.conf"), os.O_WRONLY|os.O_APPEND, 0)
+	must(t, err)
+	_, err = f.WriteString("work_mem = many\n")
+	must(t, errors.Join(err, f.Close()))
 	for _, test := range []struct {
-		config private.Config
-		want   string
+		dir, want string
 	}{
-		{private.Config{Dir: of9, Ephemeral: true}, of9 + " has the marker aiv-private-postgresql"},
-		{wrongSetting, `invalid value for parameter "shared_buffers": "many"`},
-		{private.Config{Dir: of9}, "the data was made by PostgreSQL 9, and no server of that version is installed"},
+		{wrong, `invalid value for parameter "work_mem": "many"`},
+		{of9, "the data was made by PostgreSQL 9, and no server of that version is installed"},
 	} {
-		if got := refused(t, test.config); !strings.Contains(got, test.want) {
+		if got := refused(t, test.dir); !strings.Contains(got, test.want) {
 			t.Errorf("got %s\nwant ... %s", got, test.want)
 		}
 	}
-	if !isGone(wrongSetting.Dir) {
-		t.Error("the folder is still there")
-	}
 }
 
-func TestChoose(t *testing.T) {
-	version := func(dir string) int { return map[string]int{"/a": 13, "/b": 12, "/d": 15, "/e": 16}[dir] }
-	for _, test := range []struct {
-		major int
-		dirs  []string
-		want  string // of the folder or the error
-	}{
-		{0, []string{"/a", "/c", "/d", "/e"}, "/d"},
-		{16, []string{"/a", "/c", "/d", "/e"}, "/e"},
-		{0, nil, "no PostgreSQL server of version 14 or newer is installed; install one"},
-		{0, []string{"/a", "/b", "/c"}, "no PostgreSQL server of version 14 or newer is installed, only 12 and 13; install one"},
-	} {
-		dir, err := private.Choose(test.major, test.dirs, version)
-		if got := fmt.Sprint(dir, err); !strings.HasPrefix(got, test.want) {
-			t.Errorf("version %d of %v: got %s, want %s", test.major, test.dirs, got, test.want)
-		}
+// TestFindBinaries: PATH comes first, but not with a version that is too old.
+func TestFindBinaries(t *testing.T) {
+	path := os.Getenv("PATH")
+	for version, found := range map[string]bool{"13.9": false, "14.0": true, "99devel": true, "": false} {
+		dir := made(t, `for name in postgres initdb; do
+			printf '#!/bin/sh\necho "$0 (PostgreSQL) `+version+`"\n' >$name
+			chmod +x $name
+		done`)
+		t.Setenv("PATH", dir+":"+path)
+		got, err := private.FindBinaries(0)
+		must(t, err)
+		equal(t, found, string(got) == dir, "the binaries of version ", version, " are used")
 	}
 }
 
@@ -118,39 +114,16 @@ func TestChoose(t *testing.T) {
 // forever.
 func TestSupervisorDoesNotStartSupervisors(t *testing.T) {
 	t.Setenv(private.SupervisorEnv, "{}")
-	if got := refused(t, private.Config{Dir: folder(t)}); !strings.Contains(got, "RunSupervisorIfRequested") {
+	if got := refused(t, folder(t)); !strings.Contains(got, "RunSupervisorIfRequested") {
 		t.Errorf("got %v, want an error that names RunSupervisorIfRequested", got)
 	}
 }
 
-// TestEnvironment: what libpq's variables require of other servers has no effect. A variable that pgx rejects ends the
-// start, as it will not change.
+// TestEnvironment: what libpq's variables require of other servers has no effect.
 func TestEnvironment(t *testing.T) {
-	config := ephemeral(t)
 	t.Setenv("PGTARGETSESSIONATTRS", "standby")
 	t.Setenv("PGCHANNELBINDING", "require")
-	start(t, config).Close()
-	t.Setenv("PGSERVICE", "missing")
-	if got := refused(t, config); !strings.Contains(got, "failed to read service") || strings.Contains(got, "deadline") {
-		t.Errorf("got %s, want an error of the service", got)
-	}
-}
-
-func TestDefaultDataDir(t *testing.T) {
-	open, shut := folder(t), made(t, `chmod 700 .`)
-	forShut := filepath.Join(shut, "aiv")
-	if os.Geteuid() == 0 {
-		forShut = "/var/lib/aiv" // postgres could not enter
-	}
-	for _, test := range []struct{ xdg, home, want string }{
-		{open, "/nowhere", filepath.Join(open, "aiv")},
-		{"relative", open, filepath.Join(open, ".local", "share", "aiv")},
-		{shut, open, forShut},
-	} {
-		t.Setenv("XDG_DATA_HOME", test.xdg)
-		t.Setenv("HOME", test.home)
-		got, err := private.DefaultDataDir()
-		must(t, err)
-		equal(t, test.want, got, fmt.Sprintf("%+v", test))
-	}
+	p := start(t, existing(t))
+	defer p.Close()
+	mustAsk(t, p.URL(), `SELECT ''`)
 }

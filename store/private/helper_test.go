@@ -3,9 +3,9 @@ package private_test
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	storetest.Main(m)
 }
 
-// helperEnv contains the configuration of a private server. A copy of the test program that has it uses this server.
+// helperEnv contains the folder of a private server. A copy of the test program that has it uses this server.
 const helperEnv = "AIV_TEST_PRIVATE_USER"
 
 func helpIfAsked() {
@@ -35,11 +35,7 @@ func helpIfAsked() {
 	if text == "" {
 		return
 	}
-	var config private.Config
-	if err := json.Unmarshal([]byte(text), &config); err != nil {
-		panic(err)
-	}
-	p, err := private.Start(context.Background(), config)
+	p, err := private.Start(context.Background(), text, slog.New(slog.DiscardHandler))
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -57,12 +53,10 @@ type user struct {
 	says  *bufio.Reader
 }
 
-func startUser(t *testing.T, config private.Config) *user {
+func startUser(t *testing.T, dir string) *user {
 	t.Helper()
-	text, err := json.Marshal(config)
-	must(t, err)
 	cmd := exec.Command("sh", "-c", `umask 077 && exec "$0"`, os.Args[0]) // the server must not depend on it
-	cmd.Env = append(os.Environ(), helperEnv+"="+string(text))
+	cmd.Env = append(os.Environ(), helperEnv+"="+dir)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	must(t, err)
@@ -121,40 +115,29 @@ func made(t *testing.T, script string) string {
 // ofServer is a script that gives files to an account that the server may run as.
 func ofServer(files string) string { return `; [ "$(id -u)" != 0 ] || chown nobody ` + files }
 
-// cheap are settings of servers that do little.
-var cheap = map[string]string{"fsync": "off", "shared_buffers": "4MB", "max_connections": "20"}
-
-// lasting returns the configuration of a server that keeps its data. An archive replaces initdb.
-func lasting(t *testing.T) private.Config {
+// existing returns the folder of a server that has data. To unpack it replaces initdb, which takes ten times as long.
+func existing(t *testing.T) string {
 	t.Helper()
-	archive, err := storetest.Archive()
-	must(t, err)
-	return private.Config{Dir: filepath.Join(folder(t), "data"), Archive: archive, Settings: cheap}
+	dir := made(t, `mkdir -m 700 pg; touch aiv-private-postgresql`)
+	must(t, storetest.Unpack(filepath.Join(dir, "pg")))
+	return dir
 }
 
-// ephemeral returns the configuration of a server whose folder is removed.
-func ephemeral(t *testing.T) private.Config {
-	t.Helper()
-	config := lasting(t)
-	config.Ephemeral = true
-	return config
-}
-
-func start(t *testing.T, config private.Config) *private.Server {
+func start(t *testing.T, dir string) *private.Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	p, err := private.Start(ctx, config)
+	p, err := private.Start(ctx, dir, slog.New(slog.DiscardHandler))
 	must(t, err)
 	return p
 }
 
 // refused returns the error of a start, which must not succeed.
-func refused(t *testing.T, config private.Config) string {
+func refused(t *testing.T, dir string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	p, err := private.Start(ctx, config)
+	p, err := private.Start(ctx, dir, slog.New(slog.DiscardHandler))
 	if err == nil {
 		p.Close()
 		t.Fatal("a server was started")

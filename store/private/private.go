@@ -1,180 +1,156 @@
+// Package private runs a PostgreSQL server in a folder for programs that were given no database URL. It owns no tables.
+// cmd/aiv and storetest call it.
+//
+// Three kinds of process take part:
+//
+//   - A user, which is any aiv command, is connected to the supervisor's socket until it ends. It starts a supervisor if
+//     there is none.
+//   - The supervisor, a detached copy of the program, holds server.lock until it ends. It runs PostgreSQL and counts its
+//     users: the kernel closes a user's connection however the user ends. When the last one has ended, the supervisor
+//     stops the server and exits.
+//   - PostgreSQL is the supervisor's child and, on Linux, ends with it. If PostgreSQL ends or is killed, so does the
+//     supervisor. Each user notices that by the end of its connection, and starts another supervisor.
+//
+// If root starts them, only the user runs as root: it gives the folder to an unprivileged account, and writes nothing
+// there afterwards. The supervisor becomes that account before it opens a file.
 package private
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"os"
 	"syscall"
 	"time"
 )
 
-// Config selects a private server.
-type Config struct {
-	// Dir is the folder of the server; empty means [DefaultDataDir]. It must be missing, be empty, or come from an
-	// earlier Start.
-	Dir string
-
-	// Ephemeral removes the folder when the last user ends, and turns off what makes data survive a crash. All users of
-	// a folder must agree.
-	Ephemeral bool
-
-	// Settings override PostgreSQL's. They have no effect while the server already runs.
-	Settings map[string]string
-
-	// Archive, if not empty, is a tar file of a data folder that was shut down and has database aiv. It is unpacked
-	// instead of running initdb, which takes ten times as long. Tests use it.
-	Archive string
-
-	// Log, if not nil, receives the starts and failures of the server.
-	Log *slog.Logger
-}
-
-// Server is the use of a private server by this process. The server runs
-// while at least one process uses it.
+// Server is the use of a private server by this process. The server runs while at least one process uses it.
 type Server struct {
-	config Config
-	url    string
-	users  *os.File     // holds the shared lock of a user
-	gaveUp <-chan error // of the supervisor that this process started; used by Start, then only by watch
-	stop   context.CancelFunc
-	done   chan struct{} // closed when watch has returned
+	url  string
+	log  *slog.Logger
+	stop context.CancelFunc
+	done chan struct{} // closed when watch has returned
 }
 
 // Start returns the private server of a folder when it accepts connections. It creates and starts the server if
-// necessary.
+// necessary. The folder must be missing, be empty, or come from an earlier Start. log receives the starts and failures.
 //
 // The program must call [RunSupervisorIfRequested] first.
-func Start(ctx context.Context, config Config) (*Server, error) {
+func Start(ctx context.Context, dir string, log *slog.Logger) (*Server, error) {
 	if os.Getenv(supervisorEnv) != "" {
 		// Otherwise a program that does not call it would start itself forever.
 		return nil, errors.New("start private PostgreSQL: the program does not call private.RunSupervisorIfRequested")
 	}
-	if config.Dir == "" {
-		dir, err := DefaultDataDir()
-		if err != nil {
-			return nil, err
-		}
-		config.Dir = dir
+	s := &Server{log: log, done: make(chan struct{})}
+	real, conn, err := s.connect(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("start private PostgreSQL in %s: %w", dir, err)
 	}
-	if config.Log == nil {
-		config.Log = slog.New(slog.DiscardHandler)
-	}
-	p := &Server{config: config, done: make(chan struct{})}
-	if err := p.start(ctx); err != nil {
-		return nil, fmt.Errorf("start private PostgreSQL in %s: %w", p.config.Dir, err)
-	}
-	return p, nil
+	s.url = socketURL(real)
+	using, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	go s.watch(using, real, conn)
+	return s, nil
 }
 
-func (p *Server) start(ctx context.Context) error {
-	if err := p.join(ctx); err != nil {
-		return err
-	}
-	if err := p.waitReady(ctx); err != nil {
-		p.leave()
-		return err
-	}
-	watching, stop := context.WithCancel(context.Background())
-	p.stop = stop
-	go p.watch(watching)
-	return nil
-}
-
-// URL returns the connection URL of database aiv, as its owner. It stays the
-// same when the server is restarted.
-func (p *Server) URL() string { return p.url }
+// URL returns the connection URL of database aiv, as its owner. It stays the same when the server is restarted.
+func (s *Server) URL() string { return s.url }
 
 // Close ends the use of the server. If this was the last user it waits up to 10 s until the server has stopped, so that
 // the database is shut down when a container or a service ends.
-func (p *Server) Close() {
-	p.stop()
-	<-p.done
-	p.leave()
+func (s *Server) Close() {
+	s.stop()
+	<-s.done
 }
 
-// join makes this process a user. It waits while a supervisor stops the server, and starts over if that supervisor
-// removed the folder.
-func (p *Server) join(ctx context.Context) error {
-	for removed := 0; ; {
-		dir, err := prepareFolder(p.config.Dir, p.config.Ephemeral)
-		if errors.Is(err, os.ErrNotExist) && removed < 100 {
-			removed++
-			if err := pause(ctx, 10*time.Millisecond); err != nil {
-				return err
-			}
-			continue
-		}
+// connect returns the real path of the folder, and a connection to its supervisor, when the server accepts connections.
+// It starts a supervisor if there is none.
+func (s *Server) connect(ctx context.Context, dir string) (string, *net.UnixConn, error) {
+	var own <-chan outcome // of the supervisor that this process started
+	// While a supervisor stops its server, which takes up to three minutes, it accepts no users and others cannot start.
+	failures, wait := 0, 5*time.Millisecond
+	for range 2000 {
+		real, runAs, err := prepareFolder(dir)
 		if err != nil {
-			return err
+			return "", nil, err
 		}
-		p.config.Dir = dir
-		users, err := tryLock(dir, usersLock, syscall.LOCK_SH)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
+		if conn := join(ctx, real, runAs); conn != nil {
+			return real, conn, nil
 		}
-		if users != nil {
-			p.users = users
-			return nil
+		if own == nil && ctx.Err() == nil {
+			s.log.Info("starting private PostgreSQL", "dir", real)
+			if own, err = startSupervisor(real); err != nil {
+				return "", nil, err
+			}
 		}
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
-			return fmt.Errorf("wait for the server to stop: %w", err)
+		select {
+		case ended := <-own:
+			if ended.fault != nil {
+				failures++
+			}
+			if ended.final || failures == 12 {
+				return "", nil, ended.fault
+			}
+			own, wait = nil, min(50*time.Millisecond<<failures, 5*time.Second)
+		default:
+			wait = min(2*wait, 100*time.Millisecond)
+		}
+		if err := pause(ctx, wait); err != nil {
+			return "", nil, err
+		}
+	}
+	return "", nil, errors.New("its supervisor accepts no users; end all aiv commands that use the folder")
+}
+
+// join returns nil if there is no supervisor, if it ends before the server is ready, or when the context ends.
+func join(ctx context.Context, dir string, runAs *syscall.Credential) *net.UnixConn {
+	if checkPrivate(socketDir(dir), uidOf(runAs)) != nil { // in /tmp it could be another user's
+		return nil
+	}
+	conn, err := net.DialUnix("unix", nil, usersAddr(dir))
+	if err != nil {
+		return nil
+	}
+	stop := context.AfterFunc(ctx, func() { conn.SetReadDeadline(time.Now()) })
+	if _, err := conn.Read(make([]byte, 1)); !stop() || err != nil {
+		conn.Close()
+		return nil
+	}
+	return conn
+}
+
+// watch connects again when the supervisor has ended before its last user, because it or the server was killed.
+func (s *Server) watch(ctx context.Context, dir string, conn *net.UnixConn) {
+	defer close(s.done)
+	for {
+		awaitEnd(ctx, conn)
+		for conn = nil; conn == nil; {
+			if ctx.Err() != nil {
+				return
+			}
+			s.log.Warn("private PostgreSQL had stopped; starting it again", "dir", dir)
+			var err error
+			if _, conn, err = s.connect(ctx, dir); err != nil && ctx.Err() == nil {
+				s.log.Error("private PostgreSQL does not start", "dir", dir, "error", err)
+				pause(ctx, 10*time.Second)
+			}
 		}
 	}
 }
 
-// leave releases the lock and returns when the server has stopped, has other users, or takes longer than 10 s.
-func (p *Server) leave() {
-	unlock(p.users)
-	patience, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	for waiting := true; !left(p.config) && waiting; { // so the last look is after the patience
-		waiting = pause(patience, 2*time.Millisecond) == nil
-	}
-}
-
-// left reports whether a process that ended its use has nothing to wait for: the server has other users, or it has
-// stopped. It cleans up after a supervisor that was killed or could not start the server.
-func left(config Config) bool {
-	// Processes that leave look one after another, so that none takes another's attempt to lock for a user.
-	leaving, err := tryLock(config.Dir, leavingLock, syscall.LOCK_EX)
-	if leaving == nil {
-		return err != nil // the folder is gone, or nothing can be written to it
-	}
-	defer unlock(leaving)
-	users, _ := tryLock(config.Dir, usersLock, syscall.LOCK_EX)
-	if users == nil {
-		return inUse(config.Dir)
-	}
-	defer unlock(users)
-	supervisor, _ := tryLock(config.Dir, supervisorLock, syscall.LOCK_EX)
-	if supervisor == nil {
-		return false
-	}
-	defer unlock(supervisor)
-	cleared := stopOrphan(config.Dir)
-	removeSocketDir(config.Dir)
-	if cleared == nil && config.Ephemeral {
-		removeFolder(config.Dir)
-	}
-	return true
-}
-
-// inUse reports whether other processes share the lock that could not be had exclusively. The lock of a supervisor that
-// stops the server cannot be shared. If it can be shared because this supervisor has ended since, it can also be had
-// exclusively.
-func inUse(dir string) bool {
-	one, _ := tryLock(dir, usersLock, syscall.LOCK_SH)
-	if one == nil {
-		return false
-	}
-	unlock(one)
-	all, _ := tryLock(dir, usersLock, syscall.LOCK_EX)
-	if all != nil {
-		unlock(all)
-	}
-	return all == nil
+// awaitEnd returns when the supervisor has closed the connection. When the context ends it tells the supervisor that
+// this user leaves: the supervisor then closes the connection at once or, to the last user, when the server has stopped.
+func awaitEnd(ctx context.Context, conn *net.UnixConn) {
+	stop := context.AfterFunc(ctx, func() {
+		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		conn.CloseWrite()
+	})
+	defer stop()
+	io.Copy(io.Discard, conn)
+	conn.Close()
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -184,4 +160,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 		return nil
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }

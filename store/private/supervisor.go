@@ -1,145 +1,178 @@
 package private
 
 import (
-	"encoding/json"
+	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 )
 
-// supervisorEnv is the environment variable that contains the job of a supervisor as JSON.
+// supervisorEnv is the environment variable that contains the folder of a supervisor.
 const supervisorEnv = "AIV_PRIVATE_SUPERVISOR"
 
-// supervisorLockFD is the file descriptor of the locked file that is passed to a supervisor.
-const supervisorLockFD = 3
-
-// job is the input of a supervisor. The process that starts it determines the values, because its errors are shown to
-// the operator.
-type job struct {
-	Dir       string
-	Binaries  string // folder of postgres and initdb
-	Ephemeral bool
-	Archive   string
-	Settings  map[string]string
-	RunAs     *osUser // nil: as the account of the supervisor
+// outcome is how a supervisor ended: with no fault if there was another one. A fault is not final if the server was
+// killed, or if processes of a killed server still run: their shared memory and lock file prevent a start until they
+// have ended.
+type outcome struct {
+	fault error
+	final bool
 }
 
-// newJob determines the input of a supervisor. A data folder can be read only by servers of the major version that
-// created it.
-func newJob(config Config) (job, error) {
-	major, err := dataMajor(config.Dir)
-	if err != nil {
-		return job{}, err
+// startSupervisor starts this program as a supervisor, in a new session, so that a terminal's signals do not reach the
+// server.
+func startSupervisor(dir string) (<-chan outcome, error) {
+	path := "/proc/self/exe" // even if the file was replaced since the start, as upgrades and `go test` do
+	if !exists(path) {
+		path, _ = os.Executable() // after an error Start fails
 	}
-	binaries, err := findBinaries(major)
-	if err != nil {
-		return job{}, err
+	var said bytes.Buffer // also by PostgreSQL, until that writes its own log
+	cmd := &exec.Cmd{
+		Path:        path,
+		Args:        []string{filepath.Base(os.Args[0]), "private-postgresql-supervisor", dir}, // only for ps
+		Env:         append(serverEnv(), supervisorEnv+"="+dir),
+		Dir:         "/",
+		Stderr:      &said,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
-	runAs, err := serverUser(config.Dir)
-	if err != nil {
-		return job{}, err
+	for fd := 3; fd < 1024; fd++ { // what this process has inherited, perhaps from root's shell
+		syscall.CloseOnExec(fd)
 	}
-	return job{
-		Dir: config.Dir, Binaries: binaries, Ephemeral: config.Ephemeral, Archive: config.Archive, Settings: config.Settings, RunAs: runAs,
-	}, nil
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the supervisor: %w", err)
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		if cmd.Wait() == nil {
+			ended <- outcome{}
+			return
+		}
+		text := strings.ReplaceAll(strings.TrimSpace(said.String()), "\n", "; ")
+		leftovers := strings.Contains(text, "shared memory block") || strings.Contains(text, "already exists")
+		ended <- outcome{
+			fault: errors.New(cmp.Or(text, cmd.ProcessState.String())),
+			final: cmd.ProcessState.ExitCode() == 1 && !leftovers,
+		}
+	}()
+	return ended, nil
 }
-
-func supervisorLog(dir string) string { return filepath.Join(dir, "supervisor.log") }
 
 // RunSupervisorIfRequested runs the supervisor of a private server if this process was started as one, and then does
 // not return. Programs that call [Start] must call it first in main, and tests in TestMain.
 func RunSupervisorIfRequested() {
-	text := os.Getenv(supervisorEnv)
-	if text == "" {
+	dir := os.Getenv(supervisorEnv)
+	if dir == "" {
 		return
 	}
-	// PostgreSQL must not inherit the lock.
-	syscall.CloseOnExec(supervisorLockFD)
 	// The kernel kills the server when the thread that started it ends.
 	runtime.LockOSThread()
 	// The supervisor ends after its users. At a system shutdown they receive these signals too, and may need the server
 	// to finish.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 
-	var j job
-	err := json.Unmarshal([]byte(text), &j)
-	if err == nil {
-		err = supervise(j)
-	}
-	if err != nil {
+	if err := supervise(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// supervise runs the server until the last user has ended. It holds its locks until the process ends.
-func supervise(j job) error {
-	lock := os.NewFile(supervisorLockFD, supervisorLock)
-	if lock == nil || !isFileAt(lock, filepath.Join(j.Dir, supervisorLock)) {
-		return errors.New("only aiv itself can start a supervisor")
-	}
-	users, err := openLock(j.Dir, usersLock)
+// supervise runs the server until it or its last user has ended. It keeps its lock until the process ends. If there is
+// another supervisor it does nothing.
+func supervise(dir string) error {
+	runAs, err := ServerUser(dir)
 	if err != nil {
 		return err
 	}
-	noUsers := make(chan error, 1)
-	go func() { noUsers <- flock(users, syscall.LOCK_EX) }()
-
-	err = keepRunning(j, noUsers)
-	if err == nil {
-		removeSocketDir(j.Dir)
+	if runAs != nil {
+		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(int(runAs.Gid)), syscall.Setuid(int(runAs.Uid))); err != nil {
+			return fmt.Errorf("give up the rights of root: %w", err)
+		}
 	}
-	if err == nil && j.Ephemeral {
-		err = removeFolder(j.Dir)
+	lock, err := os.OpenFile(filepath.Join(dir, "server.lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fmt.Errorf("as user %d: %w", uidOf(runAs), err)
 	}
-	runtime.KeepAlive(lock)
-	runtime.KeepAlive(users)
+	defer runtime.KeepAlive(lock)
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	binaries, err := binariesFor(dir)
+	if err != nil {
+		return err
+	}
+	if err := makePrivate(socketDir(dir)); err != nil {
+		return err
+	}
+	addr := usersAddr(dir)
+	os.Remove(addr.Name) // of a supervisor that was killed
+	listener, err := net.ListenUnix("unix", addr)
+	if err != nil {
+		return fmt.Errorf("listen for users: %w", err)
+	}
+	err = binaries.run(dir, listener)
+	if sockets := socketDir(dir); filepath.Dir(sockets) != dir {
+		os.RemoveAll(sockets)
+	}
 	return err
 }
 
-// keepRunning runs the server, and restarts it after a crash, until noUsers receives: then the last user has ended.
-func keepRunning(j job, noUsers <-chan error) error {
-	socket, err := makeSocketDir(j)
-	if err != nil {
-		return err
-	}
-	if err := initialize(j); err != nil {
-		return err
-	}
-	if err := stopOrphan(j.Dir); err != nil {
-		return err
-	}
-	for quick := 1; ; quick++ {
-		removeStaleLocks(j.Dir, socket) // again after each attempt: a new thread can have the id
-		running, err := startServer(j, socket)
-		if err != nil {
-			return err
+// awaitUsers returns when the last user has ended. It leaves that user's connection open, like those of users who come
+// later; they wait for the end of the supervisor.
+func awaitUsers(listener net.Listener, ready func() bool) (last net.Conn) {
+	arrived, ended := make(chan net.Conn), make(chan net.Conn)
+	go func() {
+		for {
+			if conn, err := listener.Accept(); err == nil {
+				arrived <- conn
+			} else { // too many open files
+				time.Sleep(100 * time.Millisecond)
+			}
 		}
+	}()
+	none := time.After(10 * time.Second) // if the process that started this one was killed
+	for n := 0; ; {
 		select {
-		case err := <-noUsers:
-			running.stop(j.Ephemeral)
-			return err
-		case <-running.ended:
-		}
-		fault, final := running.fault()
-		if time.Since(running.began) > 30*time.Second {
-			quick = 1
-		}
-		if final || quick == 12 {
-			return fault
-		}
-		delay := min(50*time.Millisecond<<quick, 5*time.Second)
-		fmt.Fprintf(os.Stderr, "aiv: %v; starting it again in %v\n", fault, delay)
-		select {
-		case err := <-noUsers:
-			return err
-		case <-time.After(delay):
+		case conn := <-arrived:
+			n, none = n+1, nil
+			go func() {
+				serve(conn, ready)
+				ended <- conn
+			}()
+		case conn := <-ended:
+			if n--; n == 0 {
+				return conn
+			}
+			conn.Close()
+		case <-none:
+			return nil
 		}
 	}
+}
+
+// serve sends a user one byte when the server is ready. It returns when the user has ended.
+func serve(conn net.Conn, ready func() bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		for !ready() {
+			if pause(ctx, 10*time.Millisecond) != nil {
+				return
+			}
+		}
+		conn.Write([]byte{0})
+	}()
+	io.Copy(io.Discard, conn)
 }

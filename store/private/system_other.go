@@ -2,13 +2,8 @@
 
 package private
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
-// dieWithParent does nothing on these systems. A server whose supervisor was killed runs until the next supervisor
-// stops it (see stopOrphan).
-func dieWithParent(*syscall.SysProcAttr, syscall.Signal) {}
-
-func selfPath() (string, error) { return os.Executable() }
+// DieWithParent does nothing on these systems. A server whose supervisor was killed runs until the next supervisor
+// stops it (see removeStale).
+func DieWithParent(*syscall.SysProcAttr, syscall.Signal) {}

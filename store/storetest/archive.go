@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"aiv/store"
-	"aiv/store/private"
 	"aiv/store/schema"
 )
 
@@ -53,7 +51,7 @@ var archive = sync.OnceValues(func() (string, error) {
 
 // archiveName returns the name of the archive of the installed PostgreSQL, the options of initdb and the migrations.
 func archiveName() (string, error) {
-	postgres, _, err := private.Command("postgres")
+	postgres, err := Command("postgres")
 	if err != nil {
 		return "", err
 	}
@@ -116,11 +114,10 @@ func makeArchive(path string) error {
 	}
 	defer c.remove()
 	defer c.Kill()
-	initdb, _, err := private.Command("initdb", append([]string{"-D", c.Data()}, initdbOptions...)...)
+	initdb, err := Command("initdb", append([]string{"-D", c.Data()}, initdbOptions...)...)
 	if err != nil {
 		return err
 	}
-	initdb.Stdout = io.Discard
 	if err := initdb.Run(); err != nil {
 		return fmt.Errorf("initdb: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ type Cluster struct {
 	running  *os.Process
 	ended    chan struct{}
 	log      string
+	lock     *os.File // Dir, locked until this process ends
 }
 
 // NewCluster creates a cluster with a migrated database "aiv" and starts it.
@@ -42,20 +44,43 @@ func NewCluster(t testing.TB, settings ...string) *Cluster {
 // unpackCluster unpacks the files of a cluster, which are removed when the test ends.
 func unpackCluster(t testing.TB, settings []string) *Cluster {
 	t.Helper()
-	archive, err := Archive()
-	Must(t, err)
 	c, err := makeCluster(settings)
 	Must(t, err)
 	t.Cleanup(func() {
 		c.Kill()
 		if t.Failed() {
-			text, _ := os.ReadFile(c.log)
-			t.Logf("the end of PostgreSQL's log:\n%s", text[max(0, len(text)-4000):])
+			t.Logf("the end of PostgreSQL's log:\n%s", c.endOfLog())
 		}
 		c.remove()
 	})
-	Must(t, private.Unpack(archive, c.Data()))
+	Must(t, Unpack(c.Data()))
 	return c
+}
+
+// Unpack fills an empty folder, and gives it to the server's user, who may not be able to open the archive.
+func Unpack(dir string) error {
+	path, err := Archive()
+	if err != nil {
+		return err
+	}
+	archive, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	owner, err := private.ServerUser("")
+	if err != nil {
+		return err
+	}
+	if err := chownToServer(dir); err != nil {
+		return err
+	}
+	tar := exec.Command("tar", "-x", "-C", dir)
+	tar.Stdin, tar.SysProcAttr = archive, &syscall.SysProcAttr{Credential: owner}
+	if out, err := tar.CombinedOutput(); err != nil {
+		return fmt.Errorf("unpack %s: %w: %s", path, err, out)
+	}
+	return nil
 }
 
 // Standby creates and starts a streaming standby of the cluster.
@@ -77,28 +102,80 @@ const clusterPort = "5432"
 
 // makeCluster makes a folder for a cluster.
 func makeCluster(settings []string) (*Cluster, error) {
+	removeAbandoned()
 	// The name of t.TempDir is too long for a socket, and the server's account cannot enter its parent.
 	mkdir := MkdirTemp
 	if Long() {
 		mkdir = func(pattern string) (string, error) { return os.MkdirTemp("", pattern) }
 	}
-	dir, err := mkdir("aiv-cluster-")
+	dir, err := mkdir(clusterPrefix)
 	if err != nil {
 		return nil, err
 	}
-	_, owner, err := private.Command("postgres")
 	c := &Cluster{Dir: dir, Settings: settings, log: filepath.Join(dir, "log")}
-	if err == nil {
+	if c.lock, err = lockDir(dir); err == nil {
 		err = os.Mkdir(c.Data(), 0o700)
 	}
-	if err == nil && owner != nil {
-		err = errors.Join(os.Chown(dir, int(owner.Uid), int(owner.Gid)), os.Chown(c.Data(), int(owner.Uid), int(owner.Gid)))
+	if err == nil {
+		err = chownToServer(dir, c.Data())
 	}
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, err
 	}
 	return c, nil
+}
+
+// chownToServer gives folders to the user that the server runs as.
+func chownToServer(dirs ...string) error {
+	owner, err := private.ServerUser("")
+	if owner == nil {
+		return err
+	}
+	for _, dir := range dirs {
+		err = errors.Join(err, os.Chown(dir, int(owner.Uid), int(owner.Gid)))
+	}
+	return err
+}
+
+const clusterPrefix = "aiv-server-"
+
+// lockDir locks a folder, unless another process has it locked.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// removeAbandoned removes the folders of test processes that were killed. Their servers have ended: the kernel ends them
+// or, on other systems than Linux, PostgreSQL itself when its folder is gone. A new folder is perhaps not locked yet.
+var removeAbandoned = sync.OnceFunc(func() {
+	for _, parent := range []string{memory, os.TempDir()} {
+		dirs, _ := filepath.Glob(filepath.Join(parent, clusterPrefix+"*")) // the pattern is valid
+		for _, dir := range dirs {
+			info, err := os.Lstat(dir)
+			if err != nil || !info.IsDir() || !ours(info) || time.Since(info.ModTime()) < time.Minute {
+				continue
+			}
+			if f, err := lockDir(dir); err == nil {
+				(&Cluster{Dir: dir}).remove()
+				f.Close()
+			}
+		}
+	}
+})
+
+// ours reports whether a file belongs to this user or to the one that the server runs as.
+func ours(info os.FileInfo) bool {
+	owner := info.Sys().(*syscall.Stat_t).Uid
+	server, err := private.ServerUser("")
+	return owner == uint32(os.Geteuid()) || err == nil && server != nil && owner == server.Uid
 }
 
 // Data returns the path of the data folder.
@@ -135,15 +212,34 @@ func (c *Cluster) start(ctx context.Context) error {
 		select {
 		case <-c.ended: // a process of the killed server was still there
 			c.running = nil
+			time.Sleep(50 * time.Millisecond)
 		case <-time.After(2 * time.Millisecond):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		if time.Now().After(deadline) {
-			return errors.New("PostgreSQL does not start")
+			return fmt.Errorf("PostgreSQL does not start:\n%s", c.endOfLog())
 		}
 	}
 }
+
+// Command returns one of PostgreSQL's installed programs, which runs as the user of a server.
+func Command(name string, args ...string) (*exec.Cmd, error) {
+	binaries, err := installed()
+	if err != nil {
+		return nil, err
+	}
+	owner, err := private.ServerUser("")
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(filepath.Join(binaries, name), args...)
+	cmd.Dir, cmd.Stderr, cmd.SysProcAttr = "/", os.Stderr, &syscall.SysProcAttr{Credential: owner}
+	return cmd, nil
+}
+
+// installed finds the programs once, because that takes several processes.
+var installed = sync.OnceValues(private.Binaries)
 
 func (c *Cluster) launch() error {
 	args := []string{"-D", c.Data(), "-k", c.Dir, "-p", clusterPort, "-c", "listen_addresses=", "-c", "shared_buffers=32MB",
@@ -154,7 +250,7 @@ func (c *Cluster) launch() error {
 	for _, s := range c.Settings {
 		args = append(args, "-c", s)
 	}
-	cmd, _, err := private.Command("postgres", args...)
+	cmd, err := Command("postgres", args...)
 	if err != nil {
 		return err
 	}
@@ -163,6 +259,7 @@ func (c *Cluster) launch() error {
 		return err
 	}
 	cmd.Stdout, cmd.Stderr = log, log
+	private.DieWithParent(cmd.SysProcAttr, syscall.SIGQUIT)
 	started := make(chan error)
 	c.ended = make(chan struct{})
 	go func() {
@@ -202,6 +299,11 @@ func (c *Cluster) ping(ctx context.Context) error {
 	return conn.Close(ctx)
 }
 
+func (c *Cluster) endOfLog() []byte {
+	text, _ := os.ReadFile(c.log)
+	return text[max(0, len(text)-4000):]
+}
+
 // Kill ends all processes of the server by SIGKILL, as a power failure does.
 func (c *Cluster) Kill() {
 	if c.running == nil {
@@ -222,6 +324,7 @@ func (c *Cluster) remove() {
 		}
 	}
 	os.RemoveAll(c.Dir)
+	c.lock.Close() // an error: there is none
 }
 
 // Freeze stops all processes of the server by SIGSTOP: it accepts connections and does not answer, until Thaw.

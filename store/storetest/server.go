@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"aiv/store"
-	"aiv/store/private"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -19,7 +18,7 @@ import (
 // it.
 var (
 	ready   atomic.Bool // Main runs the tests
-	running atomic.Pointer[private.Server]
+	running atomic.Pointer[Cluster]
 	server  = sync.OnceValues(startServer)
 )
 
@@ -37,32 +36,21 @@ func startServer() (*admin, error) {
 	if !ready.Load() {
 		return nil, errors.New("no TestMain of this package calls storetest.Main")
 	}
-	archive, err := Archive()
+	c, err := makeCluster([]string{"fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_keep_size=0",
+		"shared_buffers=64MB", "max_connections=100", "timezone=UTC"})
 	if err != nil {
 		return nil, err
 	}
-	dir, err := MkdirTemp("aiv-test-")
-	if err != nil {
+	running.Store(c)
+	if err := Unpack(c.Data()); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	p, err := private.Start(ctx, private.Config{
-		Dir:       dir,
-		Ephemeral: true,
-		Archive:   archive,
-		Settings: map[string]string{
-			"shared_buffers": "64MB",
-			// Processes that tests do not need.
-			"autovacuum": "off", "max_logical_replication_workers": "0", "logging_collector": "off",
-		},
-	})
-	if err != nil {
-		os.RemoveAll(dir)
+	if err := c.start(ctx); err != nil {
 		return nil, err
 	}
-	running.Store(p)
-	a := &admin{url: named(p.URL(), "postgres")} // PostgreSQL copies only a database without connections
+	a := &admin{url: named(c.URL(), "postgres")} // PostgreSQL copies only a database without connections
 	if a.pool, err = store.Open(ctx, a.url+patientStatements, 2); err != nil {
 		return nil, err
 	}
@@ -84,11 +72,10 @@ func (a *admin) drop(ctx context.Context, name string) error {
 }
 
 func stopServer() {
-	p := running.Load()
-	if p == nil {
-		return
+	if c := running.Load(); c != nil {
+		c.Kill()
+		c.remove()
 	}
-	p.Close()
 }
 
 // memory is a folder in memory on Linux. Creating the files of a database takes a tenth of the time there.

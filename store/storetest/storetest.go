@@ -6,9 +6,8 @@
 // The servers start from a copy of a migrated data folder, see [Archive], and
 // the databases are copies of its database.
 //
-// Nothing outlives the test process, even one that panics or is killed: the
-// server is one of package private, which stops with its last user and
-// removes its folder.
+// On Linux no server outlives the test process, even one that panics or is
+// killed. The next test process removes the folder of such a server.
 package storetest
 
 import (

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aiv/store/private"
 	"aiv/store/storetest"
 )
 
@@ -52,13 +51,13 @@ func TestLaterDatabasesServeTheSame(t *testing.T) {
 	t.Run("restored", func(t *testing.T) {
 		d.measure(t)
 		restored := storetest.Empty(t)
-		dump, _, err := private.Command("pg_dump", "-Fc", "-d", d.url)
+		dump, err := storetest.Command("pg_dump", "-Fc", "-d", d.url)
 		must(t, err)
 		var archive bytes.Buffer
 		dump.Stdout = &archive
 		must(t, dump.Run())
 		cli[any](t, d.url, "keys", "revoke", d.key.ID)
-		restore, _, err := private.Command("pg_restore", "--exit-on-error", "-d", restored)
+		restore, err := storetest.Command("pg_restore", "--exit-on-error", "-d", restored)
 		must(t, err)
 		restore.Stdin = &archive
 		must(t, restore.Run())

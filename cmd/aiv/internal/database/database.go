@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,14 +20,14 @@ import (
 )
 
 // A Source is the database at URL or, if that is empty, in the private PostgreSQL in Dir, which is
-// [private.DefaultDataDir] if that is empty too.
+// [DefaultDir] if that is empty too.
 type Source struct{ URL, Dir string }
 
 // Flags declares the flags that choose the database. After they are parsed, the function returned reads them: flags
 // over environment over the private PostgreSQL.
 func Flags(c *cli.Call) func() (Source, error) {
 	url := c.Flags.String("database-url", "", "the `URL` of the PostgreSQL to use (environment: DATABASE_URL, which ps does not show)")
-	dir := c.Flags.String("data-dir", "", "the `FOLDER` of the private PostgreSQL that is used without a URL (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv, else ~/.local/share/aiv; for root perhaps /var/lib/aiv)")
+	dir := c.Flags.String("data-dir", "", "the `FOLDER` of the private PostgreSQL that is used without a URL (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv, else ~/.local/share/aiv; for root /var/lib/aiv)")
 	return func() (Source, error) {
 		// A folder on the command line and a URL name two databases; either could be the wrong one to change.
 		switch {
@@ -61,7 +62,27 @@ func (s Source) dir() (string, error) {
 	if s.Dir != "" {
 		return filepath.Abs(s.Dir)
 	}
-	return private.DefaultDataDir()
+	return DefaultDir()
+}
+
+// DefaultDir returns aiv's folder by the XDG base directory specification. For root it is /var/lib/aiv, unless there
+// already is a server in the other, because usually only root can enter root's home.
+//
+// https://specifications.freedesktop.org/basedir/latest/
+func DefaultDir() (string, error) {
+	base := os.Getenv("XDG_DATA_HOME")
+	if !filepath.IsAbs(base) { // the specification: a relative one is ignored
+		home, err := os.UserHomeDir()
+		if err != nil && os.Geteuid() != 0 {
+			return "", fmt.Errorf("find a folder for aiv's data: %w", err)
+		}
+		base = filepath.Join(home, ".local", "share")
+	}
+	dir := filepath.Join(base, "aiv")
+	if os.Geteuid() == 0 && !private.Exists(dir) {
+		return "/var/lib/aiv", nil
+	}
+	return dir, nil
 }
 
 // Open connects to the database by plain sessions, starting the private PostgreSQL if there is no other. It does not
@@ -80,7 +101,14 @@ func (s Source) open(ctx context.Context, maxConns int32, log *slog.Logger,
 	open func(context.Context, string, int32) (*pgxpool.Pool, error)) (*pgxpool.Pool, func(), error) {
 	closeServer := func() {}
 	if s.URL == "" {
-		server, err := private.Start(ctx, private.Config{Dir: s.Dir, Log: log})
+		dir, err := s.dir()
+		if err != nil {
+			return nil, nil, err
+		}
+		if log == nil {
+			log = slog.New(slog.DiscardHandler)
+		}
+		server, err := private.Start(ctx, dir, log)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -2,10 +2,14 @@ package database
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/store/storetest"
 )
 
 func TestDatabaseFlags(t *testing.T) {
@@ -59,5 +63,26 @@ func TestLocationHasNoPassword(t *testing.T) {
 		if got := source.Location().String(); got != want {
 			t.Errorf("%+v: got %s, want %s", source, got, want)
 		}
+	}
+}
+
+func TestDefaultDir(t *testing.T) {
+	used, unused := t.TempDir(), t.TempDir()
+	storetest.Must(t, os.Mkdir(filepath.Join(used, "aiv"), 0o700))
+	storetest.Must(t, os.WriteFile(filepath.Join(used, "aiv", "aiv-private-postgresql"), nil, 0o600))
+	ofUnused, relative := filepath.Join(unused, "aiv"), filepath.Join(unused, ".local", "share", "aiv")
+	if os.Geteuid() == 0 {
+		ofUnused, relative = "/var/lib/aiv", "/var/lib/aiv"
+	}
+	for _, test := range []struct{ xdg, home, want string }{
+		{used, "/nowhere", filepath.Join(used, "aiv")},
+		{unused, "", ofUnused},
+		{"relative", unused, relative},
+	} {
+		t.Setenv("XDG_DATA_HOME", test.xdg)
+		t.Setenv("HOME", test.home)
+		got, err := DefaultDir()
+		storetest.Must(t, err)
+		storetest.Equal(t, test.want, got, fmt.Sprintf("%+v", test))
 	}
 }
