@@ -2,95 +2,11 @@ package engines
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// TestEachErrorHasItsRule: what each error of an API means for the job: the rows of errorRules, in their order. No
-// redirect is followed.
-func TestEachErrorHasItsRule(t *testing.T) {
-	t.Parallel()
-	object := func(kind, code, message string) string {
-		return fmt.Sprintf(`{"error":{"type":%q,"code":%q,"message":%q}}`, kind, code, message)
-	}
-	google := func(status, message, details string) string {
-		return fmt.Sprintf(`{"error":{"status":%q,"code":400,"message":%q,"details":[%s]}}`, status, message, details)
-	}
-	text := func(code, message string) string { return fmt.Sprintf(`{"code":%q,"error":%q}`, code, message) }
-	const (
-		secret, contract, configuration   = "unavailable secret", "unavailable contract", "unavailable configuration"
-		noModel, refusedContent, rejected = "failed model_not_found", "failed content_refused", "failed invalid_request"
-		late, broken, unread              = "retry provider_timeout", "retry provider_error", "retry invalid_response"
-		throttledForNow                   = "throttled "
-	)
-	for _, test := range []struct{ responses, body, want string }{ // an engine and statuses
-		{"openai 101 201 204", "", unread},
-		{"openai 300 301 302 303 304 305 307 308", "", configuration},
-		{"gemini 400", google("INVALID_ARGUMENT", "x", `{},{"reason":"API_KEY_INVALID"}`), secret},
-		{"gemini 400", "[" + google("INVALID_ARGUMENT", "x", `{"reason":"API_KEY_INVALID"}`) + "]", secret},
-		{"xai 400", text("x y", "incorrect API Key provided: ab"), secret},
-		{"anthropic 400", object("invalid_request_error", "", "You have reached your specified API Usage Limits."), contract},
-		{"anthropic 400", object("invalid_request_error", "", "Your credit balance is too low"), contract},
-		{"anthropic 400", object("invalid_request_error", "", "Web search is not enabled"), configuration},
-		{"gemini 400", google("FAILED_PRECONDITION", "x", ""), configuration},
-		{"openai 400", object("", "model_not_found", "x"), noModel},
-		{"perplexity 400", object("invalid_model", "", "x"), noModel},
-		{"openai 400", object("", "content_policy_violation", "x"), refusedContent},
-		{"openai 422", object("", "invalid_prompt", "x"), refusedContent},
-		{"xai 403", text("", "Content violates Usage Guidelines."), refusedContent},
-		{"chat 403", object("", "", "requires moderation"), refusedContent},
-		{"openai 403", object("", "", "requires moderation"), secret},
-		{"openai 401", object("", "billing_hard_limit", "x"), contract},
-		{"xai 403", text("", "used all available credits"), contract},
-		{"chat 403", `{"message":"Quota"}`, contract},
-		{"openai 403", object("", "model_not_found", "x"), noModel},
-		{"openai 403", object("", "unsupported_country_region_territory", "x"), configuration},
-		{"openai 401", "<html>", secret},
-		{"openai 403", object("", "", "x"), secret},
-		{"openai 403", "<html>blocked</html>", broken},
-		{"perplexity 401", `{"detail":[{"msg":"no credit"}]}`, contract},
-		{"chat 400", `{"detail":"refused by moderation"}`, refusedContent},
-		{"chat 402", "", contract},
-		{"openai 404", object("", "", "The Model x does not exist"), noModel},
-		{"perplexity 404", `{"detail":"Model x is not found"}`, noModel},
-		{"perplexity 404", `{"detail":"Not Found"}`, configuration},
-		{"openai 404", object("", "", "not found"), configuration},
-		{"openai 405 410 415", "", configuration},
-		{"openai 400 413 422", object("", "", "x"), rejected},
-		{"openai 422", `{"detail":[{"msg":"x"}]}`, broken},
-		{"chat 400", `{}`, rejected},
-		{"openai 400", "<html>", broken},
-		{"openai 408 504", "", late},
-		{"openai 429", object("insufficient_quota", "", "x"), contract},
-		{"chat 429", object("", "spend_limit", "x"), contract},
-		{"openai 429", object("tokens", "rate_limit_exceeded", "You exceeded your current quota of requests"),
-			throttledForNow},
-		{"anthropic 429", `{"error":{"type":"rate_limit_error","message":"x","details":{"error_code":"enforced_spend_limit_reached"}}}`, contract},
-		{"anthropic 429", object("rate_limit_error", "", "quota"), throttledForNow},
-		{"gemini 429", google("RESOURCE_EXHAUSTED", "quota", `{"violations":[{"quotaValue":"5"},{"quotaValue":"0"}]}`),
-			contract},
-		{"gemini 429", google("RESOURCE_EXHAUSTED", "quota", `{"violations":[{"quotaValue":"5"}]}`), throttledForNow},
-		{"xai 429", text("", "you have no Credits left"), contract},
-		{"openai 498 503 529", "", throttledForNow},
-		{"openai 409 418 500 502 599", "", broken},
-	} {
-		engine, statuses, _ := strings.Cut(test.responses, " ")
-		for status := range strings.FieldsSeq(statuses) {
-			n, err := strconv.Atoi(status)
-			check(t, err)
-			// A client that follows redirects, or reads where they lead, reports that it cannot.
-			got, _ := settled(t, engine, true, canned{n, map[string]string{"Location": "://target"}, test.body})
-			kind, word, _ := strings.Cut(test.want, " ")
-			fits := strings.HasPrefix(got, `{"outcome":"`+kind+`"`) && strings.Contains(got, `"`+word)
-			if !fits || kind != "throttled" && !strings.Contains(got, "("+status) {
-				t.Errorf("%s %s %s: %s, want %s", engine, status, test.body, got, test.want)
-			}
-		}
-	}
-}
 
 // TestMessagesHaveNoProse: a message has one sentence, the status, and what else is one word; no prose, and so no part of a key.
 func TestMessagesHaveNoProse(t *testing.T) {

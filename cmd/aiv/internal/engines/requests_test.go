@@ -19,7 +19,7 @@ import (
 	"aiv/store/storetest"
 )
 
-var update = flag.Bool("update", false, "write the golden requests")
+var update = flag.Bool("update", false, "write the golden files")
 
 // testJob returns a job of a model. Its country and language are the run's, and not those of the question.
 func testJob(model string, grounded bool) work.Job {
@@ -95,7 +95,9 @@ func TestRequestsEqualGoldenFiles(t *testing.T) {
 				}
 				job := testJob("model/1", grounded)
 				explained := explain(t, engine, url, job)
-				golden(t, filepath.Join("testdata", "requests", engine+suffix+".json"), explained)
+				var indented bytes.Buffer
+				check(t, json.Indent(&indented, []byte(explained), "", " "))
+				golden(t, filepath.Join("testdata", "requests", engine+suffix+".json"), indented.String())
 
 				s := enginestest.New(t, engine)
 				got, attrs := outcome(t, newTest(t, engine, s.URL), job)
@@ -114,18 +116,16 @@ func TestRequestsEqualGoldenFiles(t *testing.T) {
 	}
 }
 
-// golden compares JSON with an indented file, or writes the file.
+// golden compares a text with a file, or writes the file.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
-	var indented bytes.Buffer
-	check(t, json.Indent(&indented, []byte(got), "", " "))
 	if *update {
-		check(t, os.WriteFile(file, indented.Bytes(), 0o644))
+		check(t, os.WriteFile(file, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(file)
 	check(t, err)
-	if diff := cmp.Diff(string(want), indented.String()); diff != "" {
+	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", file, diff)
 	}
 }

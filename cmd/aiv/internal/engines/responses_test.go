@@ -1,0 +1,103 @@
+package engines
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"aiv/cmd/aiv/internal/work"
+)
+
+// A canned transport gives the same response to every request.
+type canned struct {
+	status int
+	header map[string]string
+	body   string
+}
+
+func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	h := http.Header{}
+	for k, v := range c.header {
+		h.Set(k, v)
+	}
+	return &http.Response{StatusCode: c.status, Header: h, Body: io.NopCloser(strings.NewReader(c.body)), Request: r}, nil
+}
+
+// settled returns the outcome of a job whose requests all get one response.
+func settled(t testing.TB, engine string, grounded bool, c canned) (string, map[string]any) {
+	t.Helper()
+	x := newTest(t, engine, "http://127.0.0.1:1")
+	x.transport = c
+	return outcome(t, x, testJob("m", grounded))
+}
+
+// ofAnthropic, ofGemini and ofChat make responses with a part that a test is about.
+func ofAnthropic(stop, content string) string {
+	return fmt.Sprintf(`{"model":"m-1","stop_reason":%q,"content":[%s],"usage":{"input_tokens":1,"output_tokens":2}}`, stop, content)
+}
+
+func ofGemini(candidate string) string {
+	return `{"candidates":[` + candidate + `],"modelVersion":"m-1"}`
+}
+
+func ofChat(choice string) string {
+	return `{"model":"m-1","choices":[` + choice + `],"usage":{"prompt_tokens":1,"completion_tokens":2}}`
+}
+
+// TestResponsesEqualGoldenFiles compares what a job settles after each response of an API, for each engine. A file has
+// the status and the body of a response in one line, and the settlement in the next one. No redirect is followed: a
+// client that does so, or reads where it leads, reports that it cannot.
+func TestResponsesEqualGoldenFiles(t *testing.T) {
+	t.Parallel()
+	for _, engine := range Names() {
+		file := filepath.Join("testdata", "responses", engine+".txt")
+		text, err := os.ReadFile(file)
+		check(t, err)
+		var got strings.Builder
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "-> ") {
+				continue
+			}
+			got.WriteString(line)
+			number, body, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+			if status, err := strconv.Atoi(number); err == nil {
+				settlement, _ := settled(t, engine, true, canned{status, map[string]string{"Location": "://target"}, body})
+				fmt.Fprintln(&got, "->", settlement)
+			}
+		}
+		golden(t, file, got.String())
+	}
+}
+
+// TestAnswersAreBounded: an answer is within the bounds of the worker interface, whatever the API sends.
+func TestAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	var queries []string
+	annotations := []string{`{"type":"url_citation","url":"https://` + strings.Repeat("a", 2048) + `"}`} // too long, so it is dropped
+	for i := range 150 {
+		annotations = append(annotations, fmt.Sprintf(`{"type":"url_citation","url":"https://a.example/%d","title":"%s"}`, i, strings.Repeat("é", 600)))
+		queries = append(queries, fmt.Sprintf(`"%d%s"`, i, strings.Repeat("é", 600)))
+	}
+	text := strings.Repeat("€", 100_000)
+	body := fmt.Sprintf(`{"status":"completed","model":"%s","output":[{"type":"web_search_call","action":{"type":"search","queries":[%s]}},%s]}`,
+		strings.Repeat("m", 300), strings.Join(queries, ","), `{"type":"message","content":[{"type":"output_text","text":"`+text+
+			`","annotations":[`+strings.Join(annotations, ",")+`]}]}`)
+	x := newTest(t, "openai", "http://127.0.0.1:1")
+	x.transport = canned{200, nil, body}
+	a := x.Execute(t.Context(), testJob("m", true)).(work.Noted).Outcome.(work.Completed).Answer
+	got := []int{len(a.Text), len(a.Citations), len(a.SearchQueries), len(*a.ModelVersion),
+		utf8.RuneCountInString(*a.Citations[99].Title), utf8.RuneCountInString(a.SearchQueries[49])}
+	if !slices.Equal(got, []int{262_143, 100, 50, 128, 512, 512}) || !a.Truncated || !strings.HasPrefix(text, a.Text) {
+		t.Errorf("lengths of the text, citations, queries, version, a title and a query: %v", got)
+	}
+}
