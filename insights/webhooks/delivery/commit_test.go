@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"aiv/insights/webhooks"
-	"aiv/store"
+	"aiv/store/storetest"
 )
 
 const attemptedURL = "https://a.example/"
@@ -27,42 +27,23 @@ func (f *fixture) write(r result, attempts ...*delivery) error {
 func TestOutcomesAreReported(t *testing.T) {
 	f := newFixture(t)
 	c := f.customer(attemptedURL)
-	tests := []struct {
+	for _, test := range []struct {
 		result result
-		want   string
+		want   string // status, attempts, status and error of the response, minutes until the next attempt, time of delivery
 	}{
-		{result{status: 204}, "delivered now; 1 attempts, 204, "},
-		{result{410, webhooks.ErrorStatus, 0}, "failed; 1 attempts, 410, status"},
-		{result{999, webhooks.ErrorStatus, time.Hour}, "pending, again in 1h0m0s; 1 attempts, 999, status"},
-		{result{0, webhooks.ErrorTimeout, 0}, "pending, again in 0s; 1 attempts, 0, timeout"},
+		{result{status: 204}, "delivered 1 204 - - now"},
+		{result{999, webhooks.ErrorStatus, time.Hour}, "pending 1 999 status 60 -"},
+		{result{0, webhooks.ErrorTimeout, 0}, "pending 1 - timeout 0 -"},
+		{result{410, webhooks.ErrorStatus, 0}, "failed 1 410 status - -"}, // which disables the endpoint
+	} {
+		a := c.attempts(1)[0]
+		must(t, f.write(test.result, a))
+		equal(t, test.want, storetest.Value[string](t, f.Pool, `
+SELECT concat_ws(' ', status, attempts, COALESCE(last_status::text, '-'), COALESCE(last_error, '-'),
+  COALESCE(round(extract(epoch FROM next_attempt_at - now()) / 60)::text, '-'),
+  CASE WHEN delivered_at > now() - interval '1 minute' THEN 'now' ELSE '-' END)
+FROM webhook_deliveries WHERE event_id = $1`, a.event))
 	}
-	var group []outcome
-	wants := make(map[store.ID]string)
-	for i, a := range c.attempts(len(tests)) {
-		wants[a.event] = tests[i].want
-		group = append(group, newOutcome(a, attemptedURL, tests[i].result))
-	}
-	must(t, f.d.write(t.Context(), group))
-	got := make(map[store.ID]string)
-	for id, d := range c.deliveries() {
-		text := d.Status
-		if d.DeliveredAt != nil && time.Since(*d.DeliveredAt) < time.Minute {
-			text += " now"
-		}
-		if d.NextAttemptAt != nil {
-			text += ", again in " + time.Until(*d.NextAttemptAt).Round(2*time.Minute).String()
-		}
-		got[id] = fmt.Sprintf("%s; %d attempts, %d, %s", text, d.Attempts, valueOf(d.LastStatus), valueOf(d.LastError))
-	}
-	equal(t, wants, got, "deliveries")
-}
-
-// valueOf returns what p points to, or the zero value.
-func valueOf[T any](p *T) (value T) {
-	if p != nil {
-		value = *p
-	}
-	return value
 }
 
 // TestHealthOfGroup: what outcomes that are written together say about an endpoint. A success counts more than a
@@ -107,12 +88,10 @@ UPDATE webhook_endpoints SET failing_since = now() - NULLIF($2::double precision
 			group = append(group, newOutcome(a, url, r))
 		}
 		must(t, f.d.write(t.Context(), group))
-		var got string
-		must(t, f.Pool.QueryRow(t.Context(), `
+		equal(t, test.want, storetest.Value[string](t, f.Pool, `
 SELECT CASE WHEN failing_since <= now() - $2::float * interval '1 second' THEN 'failing since then' ELSE '' END
   || COALESCE(CASE WHEN updated_at > created_at THEN ', now ' ELSE ', ' END || disabled_reason, '')
-FROM webhook_endpoints WHERE account_id = $1`, c.account, test.failingFor.Seconds()).Scan(&got))
-		equal(t, test.want, got, fmt.Sprintf("after %+v", test))
+FROM webhook_endpoints WHERE account_id = $1`, c.account, test.failingFor.Seconds()), fmt.Sprintf("after %+v", test))
 	}
 }
 
@@ -125,15 +104,10 @@ func TestLateOutcome(t *testing.T) {
 	must(t, f.write(timedOut, a))
 	must(t, f.write(timedOut, a))
 	f.rows(1, `webhook_deliveries WHERE status = 'pending' AND attempts = 1`)
-	must(t, c.resend(f.Webhooks, a))
+	_, err := f.Resend(t.Context(), c.account, c.endpoint.ID, a.event, func(string) bool { return true })
+	must(t, err)
 	must(t, f.write(result{status: 200}, a))
 	a.attempts = 1
 	must(t, f.write(result{status: 200}, a))
 	f.rows(1, `webhook_deliveries WHERE status = 'pending' AND attempts = 0`)
-}
-
-// resend queues a delivery again.
-func (c *customer) resend(w *webhooks.Webhooks, a *delivery) error {
-	_, err := w.Resend(c.f.t.Context(), c.account, c.endpoint.ID, a.event, func(string) bool { return true })
-	return err
 }

@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"context"
 	"io"
 	"log/slog"
 	"net"
@@ -73,12 +72,6 @@ func (f *fixture) poll() {
 	must(f.t, f.d.round(f.t.Context(), true))
 }
 
-// round begins a round between ticks.
-func (f *fixture) round() {
-	f.t.Helper()
-	must(f.t, f.d.round(f.t.Context(), false))
-}
-
 // reread makes the next round read the endpoints of all accounts.
 func (f *fixture) reread() {
 	for _, a := range f.d.accounts {
@@ -99,13 +92,6 @@ func (f *fixture) deliver() {
 	f.reread()
 	f.poll()
 	f.end()
-}
-
-// age makes the accounts owned for so long that they yield to others.
-func (f *fixture) age() {
-	for _, a := range f.d.accounts {
-		a.claimedAt = time.Now().Add(-2 * yieldAfter)
-	}
 }
 
 // rows checks how many rows a table, or a part of it, has.
@@ -197,18 +183,6 @@ UPDATE webhook_deliveries SET next_attempt_at = now() WHERE account_id = $1 AND 
 	c.wake()
 }
 
-// deliveries returns the endpoint's deliveries by event.
-func (c *customer) deliveries() map[store.ID]webhooks.Delivery {
-	c.f.t.Helper()
-	all, err := webhooks.Deliveries(c.f.t.Context(), c.f.Pool, c.account, c.endpoint.ID, "", store.Page{Limit: 100})
-	must(c.f.t, err)
-	byEvent := make(map[store.ID]webhooks.Delivery)
-	for _, d := range all {
-		byEvent[d.EventID] = d
-	}
-	return byEvent
-}
-
 // attempts returns attempts to deliver n new events, in the order in which their outcomes are written.
 func (c *customer) attempts(n int) (all []*delivery) {
 	c.f.t.Helper()
@@ -231,7 +205,6 @@ type receiver struct {
 type request struct {
 	header http.Header
 	body   []byte
-	at     time.Time
 }
 
 func newReceiver(t testing.TB, status int) *receiver {
@@ -241,7 +214,7 @@ func newReceiver(t testing.TB, status int) *receiver {
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, _ := io.ReadAll(q.Body)
 		r.mu.Lock()
-		r.requests = append(r.requests, request{q.Header, body, time.Now()})
+		r.requests = append(r.requests, request{q.Header, body})
 		held := r.held
 		r.mu.Unlock()
 		<-held
@@ -262,18 +235,6 @@ func (r *receiver) hold(t testing.TB) (release func()) {
 	return release
 }
 
-// times returns how often an event was received.
-func (r *receiver) times(event store.ID) (n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, q := range r.requests {
-		if q.header.Get("webhook-id") == event.Text("evt") {
-			n++
-		}
-	}
-	return n
-}
-
 // received returns how many requests were received.
 func (r *receiver) received() int {
 	r.mu.Lock()
@@ -281,35 +242,13 @@ func (r *receiver) received() int {
 	return len(r.requests)
 }
 
-// A hook is a tracer of one statement.
-type hook struct {
-	sql           string // the statement, or a part that no other has
-	before, after func() // called before it is sent, and when its result has been read; nil: does nothing
-}
-
-type hooked struct{}
-
-func (h *hook) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	if !strings.Contains(q.SQL, h.sql) {
-		return ctx
-	}
-	if h.before != nil {
-		h.before()
-	}
-	return context.WithValue(ctx, hooked{}, true)
-}
-
-func (h *hook) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
-	if ctx.Value(hooked{}) != nil && h.after != nil {
-		h.after()
-	}
-}
-
-// hook makes the dispatcher call a hook.
-func (f *fixture) hook(h *hook) *hook {
+// before makes the dispatcher call do before it sends a statement that contains sql.
+func (f *fixture) before(sql string, do func()) {
 	f.t.Helper()
-	f.d.cfg.Pool = storetest.WithTracer(f.t, f.Pool, h)
-	return h
+	f.d.cfg.Pool = storetest.WithTracer(f.t, f.Pool, storetest.OnStatement{
+		Matches: func(sent string) bool { return strings.Contains(sent, sql) },
+		Do:      func(*pgx.Conn) { do() },
+	})
 }
 
 var must, equal = storetest.Must, storetest.Equal

@@ -120,7 +120,9 @@ func TestFullProcessYields(t *testing.T) {
 	f.deliver()
 	f.d.stopping = true // no attempt starts
 	f.poll()
-	f.age()
+	for _, a := range f.d.accounts {
+		a.claimedAt = time.Now().Add(-2 * yieldAfter)
+	}
 	second := newReceiver(t, 204)
 	f.customer(second.URL).record(1)
 	f.poll()
