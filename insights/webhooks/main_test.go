@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"aiv/insights/events"
@@ -82,7 +81,7 @@ func (f *fixture) disable() {
 func (f *fixture) delete(e *Endpoint, ago string) {
 	f.t.Helper()
 	must(f.t, f.Delete(f.t.Context(), f.account, e.ID))
-	f.exec(`UPDATE webhook_endpoints SET deleted_at = now() - $2::interval WHERE id = $1`, e.ID, ago)
+	f.Exec(f.t, `UPDATE webhook_endpoints SET deleted_at = now() - $2::interval WHERE id = $1`, e.ID, ago)
 }
 
 // resend queues an event again.
@@ -114,23 +113,12 @@ func cause(account store.ID, eventType string) events.Cause {
 	}
 }
 
-// exec executes a statement.
-func (f *fixture) exec(sql string, args ...any) {
-	f.t.Helper()
-	f.Exec(f.t, sql, args...)
-}
-
-// rows checks how many rows a table, or a part of it, has.
-func (f *fixture) rows(want int, from string, args ...any) {
-	f.t.Helper()
-	equal(f.t, "rows of "+from, want, f.Count(f.t, `SELECT count(*) FROM `+from, args...))
-}
-
 // beside begins a call that must wait for a transaction, calls meanwhile, commits the transaction and returns the error
 // of the call.
 func (f *fixture) beside(tx pgx.Tx, call func() error, meanwhile ...func()) error {
 	f.t.Helper()
-	done := start(call)
+	done := make(chan error, 1)
+	go func() { done <- call() }()
 	storetest.UntilWaiting(f.t, f.Pool, "transactionid")
 	for _, do := range meanwhile {
 		do()
@@ -139,22 +127,7 @@ func (f *fixture) beside(tx pgx.Tx, call func() error, meanwhile ...func()) erro
 	return <-done
 }
 
-// start calls f in another goroutine.
-func start(f func() error) <-chan error {
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	return done
-}
-
-var must = storetest.Must
-
-// equal reports a difference between two values.
-func equal[T any](t testing.TB, what string, want, got T, options ...cmp.Option) {
-	t.Helper()
-	if diff := cmp.Diff(want, got, options...); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
+var must, equal = storetest.Must, storetest.Equal
 
 // wantError reports an error that is not the wanted one.
 func wantError(t testing.TB, what string, want, got error) {

@@ -26,7 +26,7 @@ func TestDerivedSecrets(t *testing.T) {
 		"whsec_/Y8hVB9pX4Tu2PzIxLq7uHkRO77twLY/V79mg08DHas=": m.secret(store.ID{}, 1),
 		"whsec_tI9LArLD6kCQigRcvKmuK8wow03qH2BA2lZj+yrOFwI=": other.secret(id, 1),
 	} {
-		equal(t, "secret", want, got)
+		equal(t, want, got)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestMasterSecret(t *testing.T) {
 		got := fmt.Sprint(err)
 		if err == nil {
 			got = string(m.key)
-			equal(t, "bytes of the key", 32, len(got))
+			equal(t, 32, len(got), "bytes of the key")
 		}
 		if !strings.Contains(got, test.want) {
 			t.Errorf("%+v: %s", test, got)

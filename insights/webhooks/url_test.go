@@ -46,7 +46,7 @@ func TestParseURL(t *testing.T) {
 			stored, got := parseURL(url, false)
 			wantError(t, url, want, got)
 			if got == nil {
-				equal(t, "stored URL", url, stored)
+				equal(t, url, stored, "stored URL")
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func TestParseURL(t *testing.T) {
 	} {
 		got, err := parseURL(text, true)
 		wantError(t, text, nil, err)
-		equal(t, "stored URL", want, got)
+		equal(t, want, got, "stored URL")
 	}
 }
 

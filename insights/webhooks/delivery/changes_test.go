@@ -65,6 +65,7 @@ func TestChangesHoldForPending(t *testing.T) {
 	next := newReceiver(t, 204)
 	c.update(webhooks.Change{URL: &next.URL})
 	receivers := []*Receiver{c.rotate(), c.rotate()}
+	f.Rows(t, 1, `webhook_endpoints WHERE previous_until = updated_at + interval '24 hours'`)
 	c.due()
 	f.deliver()
 	f.Exec(t, `UPDATE webhook_endpoints SET previous_until = now()`)

@@ -103,11 +103,11 @@ func TestLateOutcome(t *testing.T) {
 	a := c.attempts(1)[0]
 	must(t, f.write(timedOut, a))
 	must(t, f.write(timedOut, a))
-	f.rows(1, `webhook_deliveries WHERE status = 'pending' AND attempts = 1`)
+	f.Rows(t, 1, `webhook_deliveries WHERE status = 'pending' AND attempts = 1`)
 	_, err := f.Resend(t.Context(), c.account, c.endpoint.ID, a.event, func(string) bool { return true })
 	must(t, err)
 	must(t, f.write(result{status: 200}, a))
 	a.attempts = 1
 	must(t, f.write(result{status: 200}, a))
-	f.rows(1, `webhook_deliveries WHERE status = 'pending' AND attempts = 0`)
+	f.Rows(t, 1, `webhook_deliveries WHERE status = 'pending' AND attempts = 0`)
 }

@@ -16,7 +16,7 @@ func TestCommittedLateBeforeRelease(t *testing.T) {
 	f.Exec(t, `UPDATE webhook_deliveries SET next_attempt_at = now() - interval '1 minute' WHERE event_id = $1`, late)
 	f.deliver()
 	f.deliver()
-	f.rows(1, `webhook_deliveries WHERE event_id = $1 AND status = 'delivered'`, late)
+	f.Rows(t, 1, `webhook_deliveries WHERE event_id = $1 AND status = 'delivered'`, late)
 }
 
 // TestReleasedUntilNextIsDue: an account in which many deliveries wait for a retry is released until the first of them
@@ -35,7 +35,7 @@ WHERE d.account_id = $1 AND d.event_id = o.event_id AND d.endpoint_id = o.endpoi
 			c.account, float64(time.Now().Unix()))
 		c.wake()
 		f.poll()
-		f.rows(1, `webhook_queues WHERE owner IS NULL AND wake_at = (SELECT min(next_attempt_at) FROM webhook_deliveries)`)
+		f.Rows(t, 1, `webhook_queues WHERE owner IS NULL AND wake_at = (SELECT min(next_attempt_at) FROM webhook_deliveries)`)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestRecordedWhileReleased(t *testing.T) {
 	c.wake()
 	f.before(releaseAccounts, sync.OnceFunc(func() { c.record(1) }))
 	f.poll()
-	f.rows(0, `webhook_queues WHERE owner IS NULL AND wake_at = 'infinity'`)
+	f.Rows(t, 0, `webhook_queues WHERE owner IS NULL AND wake_at = 'infinity'`)
 	must(t, f.d.round(t.Context(), false))
 	f.poll()
 	f.d.attempts.Wait()

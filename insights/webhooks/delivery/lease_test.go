@@ -41,7 +41,7 @@ func TestLeasesAreRenewed(t *testing.T) {
 	f.d.leaseTime = leaseTime
 	before := time.Now()
 	must(t, f.d.renew(t.Context()))
-	f.rows(1, `webhook_queues WHERE wake_at BETWEEN $1::timestamptz + interval '30 s' AND now() + interval '1 minute'`, before)
+	f.Rows(t, 1, `webhook_queues WHERE wake_at BETWEEN $1::timestamptz + interval '30 s' AND now() + interval '1 minute'`, before)
 }
 
 // TestStopLetsAttemptsEnd: a dispatcher that stops lets attempts end, writes the outcome of each though others are in
@@ -67,8 +67,8 @@ func TestStopLetsAttemptsEnd(t *testing.T) {
 	})
 	releaseSlow()
 	stopped.Wait()
-	f.rows(4+1, `webhook_deliveries WHERE status = 'delivered'`) // those that had begun
-	f.rows(2, `webhook_queues WHERE owner IS NULL AND wake_at <= now()`)
+	f.Rows(t, 4+1, `webhook_deliveries WHERE status = 'delivered'`) // those that had begun
+	f.Rows(t, 2, `webhook_queues WHERE owner IS NULL AND wake_at <= now()`)
 }
 
 // TestClaimedByAnother: a process does not release an account that another one has claimed, and attempts none of its
@@ -108,7 +108,7 @@ func TestClaimedByAnother(t *testing.T) {
 			})
 			test.act(f)
 			f.d.attempts.Wait()
-			f.rows(1, `webhook_queues WHERE owner = $1`, other)
+			f.Rows(t, 1, `webhook_queues WHERE owner = $1`, other)
 			equal(t, 0, r.received(), "requests")
 		})
 	}

@@ -94,16 +94,10 @@ func (f *fixture) deliver() {
 	f.end()
 }
 
-// rows checks how many rows a table, or a part of it, has.
-func (f *fixture) rows(want int, from string, args ...any) {
-	f.t.Helper()
-	equal(f.t, want, f.Count(f.t, `SELECT count(*) FROM `+from, args...), "rows of ", from, args)
-}
-
 // owned checks how many accounts the dispatcher owns.
 func (f *fixture) owned(want int) {
 	f.t.Helper()
-	f.rows(want, `webhook_queues WHERE owner = $1`, f.d.id)
+	f.Rows(f.t, want, `webhook_queues WHERE owner = $1`, f.d.id)
 	equal(f.t, want, len(f.d.owned()), "accounts that are owned, in memory")
 }
 

@@ -51,7 +51,7 @@ func TestEventReachesAnEndpoint(t *testing.T) {
 			return name == "Webhook-Timestamp" || name == "Webhook-Signature"
 		})
 		equal(t, wantHeader, q.header, "header")
-		f.rows(1, `webhook_deliveries WHERE `+want)
+		f.Rows(t, 1, `webhook_deliveries WHERE `+want)
 		storetest.Eventually(t, "the next second", func() bool { return time.Now().Unix() > at })
 		r.status.Store(200)
 		c.due()

@@ -33,18 +33,20 @@ func newDB(t testing.TB) *DB {
 // Exec executes a statement.
 func (db *DB) Exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
-	if _, err := db.Pool.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
+	_, err := db.Pool.Exec(t.Context(), sql, args...)
+	storetest.Must(t, err)
 }
 
 // Count returns the number that a query selects.
-func (db *DB) Count(t testing.TB, sql string, args ...any) (n int) {
+func (db *DB) Count(t testing.TB, sql string, args ...any) int {
 	t.Helper()
-	if err := db.Pool.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return storetest.Value[int](t, db.Pool, sql, args...)
+}
+
+// Rows checks how many rows a table, or a part of it, has.
+func (db *DB) Rows(t testing.TB, want int, from string, args ...any) {
+	t.Helper()
+	storetest.Equal(t, want, db.Count(t, `SELECT count(*) FROM `+from, args...), "rows of ", from, args)
 }
 
 // NewAccount creates an account.
