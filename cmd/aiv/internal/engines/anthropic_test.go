@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"aiv/cmd/aiv/internal/engines/enginestest"
+	"aiv/store/storetest"
 )
 
 // TestAnthropicAdapts: a model that cannot be forced, and a country that the search does not take, change the request
@@ -56,17 +56,13 @@ func TestAnthropicAdapts(t *testing.T) {
 func TestAnthropicAdaptsTogether(t *testing.T) {
 	t.Parallel()
 	x := newTest(t, "anthropic", enginestest.New(t, "anthropic").URL)
-	var jobs sync.WaitGroup
-	for range 8 {
-		jobs.Go(func() {
-			job := testJob("free-1", true)
-			job.Country = "IE"
-			if got, attrs := outcome(t, x, job); !strings.HasPrefix(got, completed) || attrs["requests"].(int) > 3 {
-				t.Errorf("%s, %v", got, attrs)
-			}
-		})
-	}
-	jobs.Wait()
+	storetest.AtOnce(8, func(int) {
+		job := testJob("free-1", true)
+		job.Country = "IE"
+		if got, attrs := outcome(t, x, job); !strings.HasPrefix(got, completed) || attrs["requests"].(int) > 3 {
+			t.Errorf("%s, %v", got, attrs)
+		}
+	})
 }
 
 // TestAnthropicAdaptsOnce: a rejection that comes again fails the job, as does one of a request that did not force.

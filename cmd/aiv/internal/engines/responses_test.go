@@ -55,8 +55,8 @@ func ofChat(choice string) string {
 }
 
 // TestResponsesEqualGoldenFiles compares what a job settles after each response of an API, for each engine. A file has
-// the status and the body of a response in one line, and the settlement in the next one. No redirect is followed: a
-// client that does so, or reads where it leads, reports that it cannot.
+// headers of a response, one a line, its status and body in one line, then the settlement, and what the log says in
+// detail of an error. No redirect is followed: a client that does so, or reads where it leads, reports that it cannot.
 func TestResponsesEqualGoldenFiles(t *testing.T) {
 	t.Parallel()
 	for _, engine := range Names() {
@@ -64,16 +64,31 @@ func TestResponsesEqualGoldenFiles(t *testing.T) {
 		text, err := os.ReadFile(file)
 		check(t, err)
 		var got strings.Builder
+		header := make(map[string]string)
 		for line := range strings.Lines(string(text)) {
-			if strings.HasPrefix(line, "-> ") {
+			if strings.HasPrefix(line, "-> ") || strings.HasPrefix(line, "   ") {
 				continue
 			}
 			got.WriteString(line)
-			number, body, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-			if status, err := strconv.Atoi(number); err == nil {
-				settlement, _ := settled(t, engine, true, canned{status, map[string]string{"Location": "://target"}, body})
-				fmt.Fprintln(&got, "->", settlement)
+			line = strings.TrimSuffix(line, "\n")
+			if name, value, ok := strings.Cut(line, ": "); ok && !strings.ContainsAny(name, " ") {
+				header[name] = value
 			}
+			number, body, _ := strings.Cut(line, " ")
+			status, err := strconv.Atoi(number)
+			if err != nil {
+				continue
+			}
+			header["Location"], header["X-Request-Id"] = "://target", "req_1"
+			settlement, attrs := settled(t, engine, true, canned{status, header, body})
+			fmt.Fprintln(&got, "->", settlement)
+			if detail := attrs["detail"]; detail != nil {
+				fmt.Fprintln(&got, "  ", detail)
+			}
+			if attrs["model"] != "m" || attrs["requests"] == 0 || attrs["status"] != status || attrs["provider_request_id"] != "req_1" {
+				t.Errorf("%s: the log has %v", line, attrs)
+			}
+			clear(header)
 		}
 		golden(t, file, got.String())
 	}
