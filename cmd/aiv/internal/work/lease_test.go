@@ -30,34 +30,22 @@ func TestJobIsLostWithItsLease(t *testing.T) {
 		w.renewed(again.ID, again.Attempt, "held", later)
 		w.renewed("job_unknown", 1, "lost", later)
 		w.release(released)
-		for _, test := range []struct {
-			name string
-			task *task
-			want error // before the lease would have ended
-			end  error // after that
-		}{
-			{"renewed", renewed, nil, nil},
-			{"not renewed", ended, nil, errLost},
-			{"canceled", canceled, errLost, errLost},
-			{"another attempt lost", other, nil, errLost},
-			{"released", released, context.Canceled, context.Canceled},
-			{"an earlier attempt", before, errLost, errLost},
-			{"a later attempt", again, nil, nil},
-		} {
-			if got := context.Cause(test.task.ctx); got != test.want {
-				t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+		states := func() string {
+			var all []any
+			for _, tk := range []*task{renewed, ended, canceled, other, released, before, again} {
+				all = append(all, context.Cause(tk.ctx))
 			}
-			defer func() {
-				if got := context.Cause(test.task.ctx); got != test.end {
-					t.Errorf("%s, after the lease: got %v, want %v", test.name, got, test.end)
-				}
-				w.release(test.task)
-			}()
+			return fmt.Sprint(all)
 		}
+		equal(t, "before the leases would have ended", states(), fmt.Sprint([]any{nil, nil, errLost, nil, context.Canceled, errLost, nil}))
 		time.Sleep(45 * time.Minute)
 		synctest.Wait() // until the ends of leases are logged
+		equal(t, "after that", states(), fmt.Sprint([]any{nil, errLost, errLost, errLost, context.Canceled, errLost, nil}))
 		if strings.Contains(logged.String(), released.ID) {
 			t.Errorf("the job that was released is lost later: %s", logged)
+		}
+		for _, tk := range []*task{renewed, again} {
+			w.release(tk)
 		}
 	})
 }

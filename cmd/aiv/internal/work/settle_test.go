@@ -17,34 +17,38 @@ func settlements(tasks []*task, o Outcome) (batch []settlement) {
 	return batch
 }
 
-// TestRefusedAnswers: an answer that the dispatcher refuses fails its job; one that a proxy refuses is sent again.
-func TestRefusedAnswers(t *testing.T) {
+// TestRefusedSettlements: an answer that the dispatcher refuses fails its job; one that a proxy refuses is sent again. A
+// failure that the dispatcher refuses ends the worker.
+func TestRefusedSettlements(t *testing.T) {
 	t.Parallel()
 	const page = "<html>no</html>"
 	const completed = `"outcome":"completed","answer":{}`
 	const failed = `"outcome":"failed","error":{"code":"invalid_answer","message":`
+	var answer, failure Outcome = Completed{Raw: json.RawMessage("{}")}, Failed{"invalid_answer", "x"}
 	again := [][]string{{completed}, {completed}}
 	alone := [][]string{{completed, completed}, {completed}, {completed}}
 	for _, test := range []struct {
-		name   string
-		jobs   int
-		status int // of the first response
-		body   string
-		want   [][]string // the settlements in each request
+		name    string
+		outcome Outcome
+		jobs    int
+		status  int // of the first response
+		body    string
+		want    [][]string // the settlements in each request
 	}{
-		{"by the dispatcher", 1, 400, `{"code":"invalid_request","errors":[{"pointer":"#/jobs/0/answer/text","detail":"is long"}]}`,
+		{"by the dispatcher", answer, 1, 400, `{"code":"invalid_request","errors":[{"pointer":"#/jobs/0/answer/text","detail":"is long"}]}`,
 			[][]string{{completed}, {failed + `"text is long"}`}}},
-		{"by the dispatcher without pointers", 1, 413, `{"code":"body_too_large","detail":"It is long."}`,
+		{"by the dispatcher without pointers", answer, 1, 413, `{"code":"body_too_large","detail":"It is long."}`,
 			[][]string{{completed}, {failed + `"It is long."}`}}},
-		{"a response without states", 1, 200, noJobs, again},
-		{"two by the dispatcher", 2, 400, `{"code":"invalid_request"}`, alone},
-		{"by a proxy as too large", 1, 413, page, again},
-		{"two by a proxy as too large", 2, 413, page, alone},
-		{"by a proxy as malformed", 1, 400, page, again},
-		{"by a proxy with JSON", 1, 400, `{"code":400}`, again},
-		{"by a proxy as forbidden", 1, 403, page, again},
-		{"too many requests", 1, 429, `{"code":"too_many"}`, again},
-		{"not now", 1, 503, `{"code":"unavailable"}`, again},
+		{"a failure by the dispatcher", failure, 1, 400, `{"code":"invalid_request","detail":"no"}`, [][]string{{failed + `"x"}`}}},
+		{"a response without states", answer, 1, 200, noJobs, again},
+		{"two by the dispatcher", answer, 2, 400, `{"code":"invalid_request"}`, alone},
+		{"by a proxy as too large", answer, 1, 413, page, again},
+		{"two by a proxy as too large", answer, 2, 413, page, alone},
+		{"by a proxy as malformed", answer, 1, 400, page, again},
+		{"by a proxy with JSON", answer, 1, 400, `{"code":400}`, again},
+		{"by a proxy as forbidden", answer, 1, 403, page, again},
+		{"too many requests", answer, 1, 429, `{"code":"too_many"}`, again},
+		{"not now", answer, 1, 503, `{"code":"unavailable"}`, again},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var got [][]string
@@ -55,10 +59,10 @@ func TestRefusedAnswers(t *testing.T) {
 				}
 				return 200, settledAll(body), nil
 			})
-			w.settle(t.Context(), settlements(tasks, Completed{Raw: json.RawMessage("{}")}))
+			w.settle(t.Context(), settlements(tasks, test.outcome))
 			equal(t, test.name+": requests", got, test.want)
-			if err := w.failure(); err != nil || len(w.held) > 0 {
-				t.Errorf("%s: the worker has the error %v and holds %d jobs, want none", test.name, err, len(w.held))
+			if err := w.failure(); (err != nil) != (test.outcome == failure) || len(w.held) > 0 {
+				t.Errorf("%s: the worker has the error %v and holds %d jobs", test.name, err, len(w.held))
 			}
 		})
 	}
@@ -80,22 +84,6 @@ func TestLogOfJobs(t *testing.T) {
 {"level":"INFO","msg":"job","id":"job_0","attempt":1,"outcome":"failed","state":"settled","code":"exit_3","message":"last","ms":7}
 {"level":"INFO","msg":"job","id":"job_0","attempt":1,"outcome":"throttled","state":"settled","message":"the provider answered 503"}
 `)
-}
-
-// TestRefusedFailure: a dispatcher that refuses a failure ends the worker.
-func TestRefusedFailure(t *testing.T) {
-	t.Parallel()
-	requests := 0
-	w, tasks, _ := newWorker(1, func(context.Context, string, string) (int, string, error) {
-		if requests++; requests > 3 {
-			panic("the worker sends a refused failure again and again")
-		}
-		return 400, `{"code":"invalid_request","detail":"no"}`, nil
-	})
-	w.settle(t.Context(), settlements(tasks, Failed{"invalid_answer", "x"}))
-	if err := w.failure(); err == nil || !strings.Contains(err.Error(), "invalid_request") || requests != 1 || len(w.held) > 0 {
-		t.Errorf("the worker ended with %v after %d requests and holds %d jobs", err, requests, len(w.held))
-	}
 }
 
 // TestSettlementsShareRequests: results that have collected are settled together, up to 500 jobs and 1 MB, so that a slow

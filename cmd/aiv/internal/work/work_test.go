@@ -70,9 +70,15 @@ func shell(script string, args ...string) Command {
 // newWorker returns a worker that holds a number of jobs, for tests that call its parts, and its log as JSON without
 // times.
 func newWorker(jobs int, d dispatcher) (w *worker, tasks []*task, log *bytes.Buffer) {
-	logger, log := newLog()
+	log = new(bytes.Buffer)
+	options := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}
 	w = &worker{
-		cfg: Config{Log: logger, Lease: time.Minute}, client: newClient("http://dispatcher", "x"),
+		cfg: Config{Log: slog.New(slog.NewJSONHandler(log, options)), Lease: time.Minute}, client: newClient("http://dispatcher", "x"),
 		held: make(map[string]*task), stop: func() {}, hard: context.Background(),
 	}
 	w.client.http.Transport = d
@@ -81,16 +87,6 @@ func newWorker(jobs int, d dispatcher) (w *worker, tasks []*task, log *bytes.Buf
 	}
 	w.hold(tasks, time.Now().Add(time.Hour))
 	return w, tasks, log
-}
-
-func newLog() (*slog.Logger, *bytes.Buffer) {
-	b := new(bytes.Buffer)
-	return slog.New(slog.NewJSONHandler(b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}})), b
 }
 
 // equal compares what a test got with what it wants.
