@@ -40,26 +40,6 @@ func TestDropAbandoned(t *testing.T) {
 	})
 }
 
-// TestAbandonedInFlight: an input that was abandoned while its batch was in flight is not retried when that fails.
-func TestAbandonedInFlight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newStepper(func(c *config) { c.RetryIndividually, c.DropAbandoned = isCulprit, true })
-		k.send(t.Context(), 1)
-		equal(t, []int{1}, <-k.started, "the first batch")
-		k.send(t.Context(), 2)
-		ctx, cancel := context.WithCancel(t.Context())
-		k.send(ctx, 3)
-		k.end <- nil
-		equal(t, []int{2, 3}, <-k.started, "the second batch")
-		cancel()
-		k.failed(t, context.Canceled, 3)
-		k.end <- errCulprit
-		k.flushes(t, 2)
-		k.succeeded(t, 1, 2)
-		equal(t, 0, k.Stats().Waiting, "wait at the end")
-	})
-}
-
 // TestDropLate: with DropAbandoned, an input whose caller's deadline has passed is not flushed, even if the caller has
 // not noticed yet, as after the process was stopped. Without it, a caller's context ends its waiting, not its input.
 func TestDropLate(t *testing.T) {

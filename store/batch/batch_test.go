@@ -3,10 +3,12 @@ package batch_test
 import (
 	"context"
 	"slices"
-	"sync"
+
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"aiv/store/storetest"
 )
 
 func TestConcurrentCallersShareABatch(t *testing.T) {
@@ -82,58 +84,48 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 		flushes(numbers(201, 250)...) // though large: no input is delayed twice
 		large(errAway, numbers(101, 160)...)
 		flushes(numbers(101, 160)...) // all after a failure
-
-		// Later inputs fill the batch of the rest, without what is abandoned of it, and then another one.
-		k.send(t.Context(), 0)
-		<-k.started
-		k.send(t.Context(), numbers(1, 49)...)
-		k.abandon(t, 50)
-		leaving, cancel := context.WithCancel(t.Context())
-		k.send(leaving, 51)
-		k.send(t.Context(), numbers(52, 60)...)
-		k.end <- nil
-		synctest.Wait()
-		cancel()
-		k.failed(t, context.Canceled, 51)
-		k.send(t.Context(), numbers(61, 250)...)
-		flushes(numbers(1, 40)...)
-		flushes(slices.Concat(numbers(41, 49), numbers(52, 242))...) // a full batch, before another one
-		flushes(numbers(243, 250)...)
 		equal(t, 0, k.Stats().Waiting, "wait at the end")
 	})
 }
 
 // TestUnderLoad runs many callers without a fixed order: one batch is in flight at a time, and each caller gets the
-// result of its own input unless it gives up.
+// result of its own input, or its own error, unless it gives up.
 func TestUnderLoad(t *testing.T) {
 	const callers = 2000
+	rejected := func(in int) bool { return in%7 == 0 }
 	for _, maxWeight := range []int{50, callers} {
 		var inFlight, batches atomic.Int32
+		work := func(ctx context.Context, in []int) ([]int, error) {
+			if slices.ContainsFunc(in, rejected) {
+				return nil, errCulprit
+			}
+			return answer(ctx, in)
+		}
 		b := newCallers(func(ctx context.Context, in []int) ([]int, error) {
 			if inFlight.Add(1) != 1 {
 				t.Error("two batches are in flight")
 			}
 			defer inFlight.Add(-1)
 			batches.Add(1)
-			return answer(ctx, in)
-		}, func(c *config) { c.MaxWaiting, c.MaxWeight, c.DropAbandoned = callers, maxWeight, true })
-		var wg sync.WaitGroup
-		for in := range callers {
-			ctx, giveUp := t.Context(), func() {}
+			return work(ctx, in)
+		}, func(c *config) {
+			c.MaxWaiting, c.MaxWeight, c.DropAbandoned, c.RetryIndividually, c.Retry = callers, maxWeight, true, isCulprit, work
+		})
+		storetest.AtOnce(callers, func(in int) {
+			ctx, giveUp := context.WithCancel(t.Context())
+			defer giveUp()
 			if in%3 == 0 {
-				ctx, giveUp = context.WithCancel(ctx)
+				go giveUp()
 			}
-			wg.Go(func() {
-				if out, err := b.Do(ctx, in); (err != nil || out != 10*in) && (err != context.Canceled || in%3 != 0) {
-					t.Errorf("%d: got %d, %v", in, out, err)
-				}
-			})
-			wg.Go(giveUp)
-		}
-		wg.Wait()
+			switch out, err := b.Do(ctx, in); {
+			case err == context.Canceled && in%3 == 0:
+			case rejected(in) && err != errCulprit, !rejected(in) && (err != nil || out != 10*in):
+				t.Errorf("%d: got %d, %v", in, out, err)
+			}
+		})
 		if n := batches.Load(); int(n) < callers/3/maxWeight || n > callers {
 			t.Errorf("%d batches for %d callers", n, callers)
 		}
-		equal(t, 0, b.Stats().Waiting, "wait at the end")
+		storetest.Eventually(t, "none waits", func() bool { return b.Stats().Waiting == 0 })
 	}
 }
