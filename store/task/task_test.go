@@ -1,20 +1,20 @@
-package task
+package task_test
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"aiv/store/storetest"
+	"aiv/store/task"
 )
 
 // runFor runs tasks for a time, and returns their counts and their log, which has no times.
-func runFor(t *testing.T, d time.Duration, tasks ...Task) ([]Count, string) {
+func runFor(t *testing.T, d time.Duration, tasks ...task.Task) ([]task.Count, string) {
 	t.Helper()
 	b := new(bytes.Buffer) // the handler locks it
 	withoutTime := func(_ []string, a slog.Attr) slog.Attr {
@@ -26,13 +26,13 @@ func runFor(t *testing.T, d time.Duration, tasks ...Task) ([]Count, string) {
 	log := slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(d, cancel)
-	r := NewRunner(log, tasks)
+	r := task.NewRunner(log, tasks)
 	r.Run(ctx)
 	return r.Counts(), b.String()
 }
 
 // startsOf returns when the runs of a task start. The first runs take the given times.
-func startsOf(t *testing.T, d time.Duration, task Task, takes ...time.Duration) (starts []time.Duration) {
+func startsOf(t *testing.T, d time.Duration, task task.Task, takes ...time.Duration) (starts []time.Duration) {
 	t.Helper()
 	began, running := time.Now(), false
 	task.Run = func(context.Context) error {
@@ -51,47 +51,22 @@ func startsOf(t *testing.T, d time.Duration, task Task, takes ...time.Duration) 
 	return starts
 }
 
-func equal[T any](t *testing.T, want, got T, what string) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
 // TestPromptRuns: the runs of a prompt task start exactly at its intervals. A run that takes longer is followed by the
 // next one at once, and by no other. A task that is woken runs at once, or when its run in progress has ended, and again
 // at its interval.
 func TestPromptRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := Task{Every: 10 * time.Second, Prompt: true, Timeout: time.Minute}
+		slow := task.Task{Every: 10 * time.Second, Prompt: true, Timeout: time.Minute}
 		want := []time.Duration{10 * time.Second, 35 * time.Second, 60 * time.Second, 70 * time.Second, 80 * time.Second}
-		equal(t, want, startsOf(t, 85*time.Second, slow, 25*time.Second, 25*time.Second), "starts after slow runs")
+		storetest.Equal(t, want, startsOf(t, 85*time.Second, slow, 25*time.Second, 25*time.Second), "starts after slow runs")
 
 		wake := make(chan struct{}, 1)
 		for _, after := range []time.Duration{3 * time.Second, 12 * time.Second} {
 			time.AfterFunc(after, func() { wake <- struct{}{} })
 		}
 		want = []time.Duration{3 * time.Second, 10 * time.Second, 15 * time.Second, 20 * time.Second}
-		task := Task{Every: 10 * time.Second, Prompt: true, Wake: wake}
-		equal(t, want, startsOf(t, 25*time.Second, task, time.Second, 5*time.Second), "starts of a task that is woken")
-	})
-}
-
-// TestRunsVary: the runs of a task that is not prompt start after a delay, and at intervals that vary by a tenth.
-func TestRunsVary(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		starts := startsOf(t, 1000*time.Minute, Task{Every: time.Minute})
-		if starts[0] < time.Second || starts[0] > 2*time.Second {
-			t.Errorf("the first run started after %v, want 1s to 2s", starts[0])
-		}
-		var intervals []time.Duration
-		for i, s := range starts[1:] {
-			intervals = append(intervals, s-starts[i])
-		}
-		shortest, longest := slices.Min(intervals), slices.Max(intervals)
-		if shortest < 54*time.Second || longest > 66*time.Second || shortest > 58*time.Second || longest < 62*time.Second {
-			t.Errorf("intervals of %v to %v, want 54s to 66s", shortest, longest)
-		}
+		task := task.Task{Every: 10 * time.Second, Prompt: true, Wake: wake}
+		storetest.Equal(t, want, startsOf(t, 25*time.Second, task, time.Second, 5*time.Second), "starts of a task that is woken")
 	})
 }
 
@@ -109,11 +84,11 @@ func TestRunsAreBounded(t *testing.T) {
 			}
 			began := time.Now()
 			counts, _ := runFor(t, 20500*time.Millisecond,
-				Task{Name: "hangs", Every: 10 * time.Second, Prompt: true, Timeout: timeout, Run: hang},
-				Task{Name: "other", Every: time.Second, Prompt: true, Run: func(context.Context) error { return nil }})
-			equal(t, want, took[0], "time that the first run took")
+				task.Task{Name: "hangs", Every: 10 * time.Second, Prompt: true, Timeout: timeout, Run: hang},
+				task.Task{Name: "other", Every: time.Second, Prompt: true, Run: func(context.Context) error { return nil }})
+			storetest.Equal(t, want, took[0], "time that the first run took")
 			last := began.Add(20 * time.Second)
-			equal(t, []Count{{Name: "hangs", Failed: 1}, {Name: "other", Succeeded: 20, LastSuccess: last}}, counts, "counts")
+			storetest.Equal(t, []task.Count{{Name: "hangs", Failed: 1}, {Name: "other", Succeeded: 20, LastSuccess: last}}, counts, "counts")
 		})
 	}
 }
@@ -128,10 +103,10 @@ func TestFailuresAreLogged(t *testing.T) {
 			}
 			return errors.New("no connection")
 		}
-		_, log := runFor(t, 130500*time.Millisecond, Task{Name: "purge", Every: time.Second, Prompt: true, Run: run})
+		_, log := runFor(t, 130500*time.Millisecond, task.Task{Name: "purge", Every: time.Second, Prompt: true, Run: run})
 		const failed = `level=WARN msg="task failed; will retry" task=purge failures=`
 		const reason = ` error="no connection"` + "\n"
-		equal(t, failed+"1"+reason+failed+"61"+reason+failed+"121"+reason+
+		storetest.Equal(t, failed+"1"+reason+failed+"61"+reason+failed+"121"+reason+
 			"level=INFO msg=\"task succeeds again\" task=purge failures=125\n", log, "log")
 	})
 }
@@ -148,7 +123,7 @@ func TestRunInProgressIsWaitedFor(t *testing.T) {
 				ended = true
 				return err
 			}
-			counts, log := runFor(t, 90*time.Second, Task{Every: time.Minute, Prompt: true, Run: run})
+			counts, log := runFor(t, 90*time.Second, task.Task{Every: time.Minute, Prompt: true, Run: run})
 			if got := counts[0]; !ended || got.Succeeded != succeeded || got.Failed != 0 || log != "" {
 				t.Errorf("the run ended, %v, with %v: got %+v and the log %q", ended, err, got, log)
 			}
