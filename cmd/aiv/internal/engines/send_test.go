@@ -200,27 +200,24 @@ func TestEndedJobAbortsItsRequest(t *testing.T) {
 // TestCheckURL: http is for loopback hosts, and for chat without a key.
 func TestCheckURL(t *testing.T) {
 	t.Parallel()
-	const ollama = "http://ollama:11434/v1"
 	for _, test := range []struct {
+		valid  bool
 		engine string
 		key    bool
-		urls   string
-		want   bool
+		urls   []string
 	}{
-		{"openai", true, `https://eu.api.openai.com/v1 https://proxy:8443/a/b/ https://host:65535 https://host:
-			http://127.0.0.1:1/v1 http://localhost/v1 http://[::1]:1`, true},
-		{"openai", true, `http://proxy/v1 http://127.0.0.1.example.org https://u:p@host https://u@host https://host?a https://host?
-			https://host# https:// ftp://127.0.0.1 host/v1 https://ho%zz https://host:65536 https://host:0`, false},
-		{"chat", false, ollama, true},
-		{"chat", true, ollama, false},
+		{true, "openai", true, append(strings.Fields(`https://eu.api.openai.com/v1 https://proxy:8443/a/b/ https://host:65535 https://host:
+			http://127.0.0.1:1/v1 http://localhost/v1 http://[::1]:1`), "")},
+		{false, "openai", true, strings.Fields(`http://proxy/v1 http://127.0.0.1.example.org https://u:p@host https://u@host https://host?a
+			https://host? https://host# https:// ftp://127.0.0.1 host/v1 https://ho%zz https://host:65536 https://host:0`)},
+		{true, "chat", false, []string{"http://ollama:11434/v1"}},
+		{false, "chat", true, []string{"http://ollama:11434/v1"}},
+		{false, "chat", false, []string{""}},
 	} {
-		for url := range strings.FieldsSeq(test.urls) {
-			if err := CheckURL(test.engine, url, test.key); (err == nil) != test.want {
-				t.Errorf("%s, key %t, %s: %v", test.engine, test.key, url, err)
+		for _, url := range test.urls {
+			if err := CheckURL(test.engine, url, test.key); (err == nil) != test.valid {
+				t.Errorf("%s, key %t, %q: %v", test.engine, test.key, url, err)
 			}
 		}
-	}
-	if errs := []error{CheckURL("openai", "", true), CheckURL("chat", "", false)}; errs[0] != nil || errs[1] == nil {
-		t.Errorf("without an address: openai %v, chat %v", errs[0], errs[1])
 	}
 }
