@@ -73,30 +73,6 @@ func TestRecordConcurrently(t *testing.T) {
 	f.Rows(t, 5, `webhook_deliveries d JOIN events e ON e.account_id = d.account_id AND e.id = d.event_id`)
 }
 
-// TestRecordManyLocksLast: while many events are recorded, queues are not locked, unless an endpoint has changed since.
-// Then they are recorded again, for the endpoints of the account after that.
-func TestRecordManyLocksLast(t *testing.T) {
-	f := newFixture(t)
-	var free []int
-	tx := storetest.Begin(t, f.Pool, "")
-	must(t, RecordMany(t.Context(), tx, []store.ID{f.account}, func(yield func([]events.Cause) bool) {
-		for range 2 {
-			if !yield([]events.Cause{cause(f.account, events.RunCompleted)}) {
-				return
-			}
-			free = append(free, f.Count(t, `WITH free AS (SELECT FROM webhook_queues FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`))
-			if len(free) == 2 {
-				f.endpoint(f.account, bURL)
-			}
-		}
-	}))
-	equal(t, []int{1, 1, 0, 0}, free, "queues that are not locked")
-	must(t, tx.Commit(t.Context()))
-	f.Rows(t, 2, `events`)
-	f.Rows(t, 4, `webhook_deliveries`)
-	f.Rows(t, 1, `webhook_queues WHERE wake_at <= now()`)
-}
-
 // TestPurgeDeletesOldEvents: a purge deletes what is old, unless the clock is ahead, and an endpoint an hour after it
 // was deleted.
 func TestPurgeDeletesOldEvents(t *testing.T) {

@@ -91,26 +91,6 @@ func TestRequestsAreKeptForOtherAccounts(t *testing.T) {
 	equal(t, "1 3 2 1", q.start(accounts), "after the end of three requests: the third account was the next")
 }
 
-// TestFailedEndpointGetsOneRequest: an endpoint whose latest attempt failed gets one request at a time until one
-// succeeds.
-func TestFailedEndpointGetsOneRequest(t *testing.T) {
-	f, c, r := newPair(t, 500)
-	c.record(4)
-	for i, step := range []struct{ inFlight, status int }{{4, 500}, {1, 500}, {1, 204}, {4, 204}} {
-		if i == 3 {
-			c.record(4)
-		}
-		c.due()
-		release := r.hold(t)
-		f.poll()
-		equal(t, step.inFlight, f.d.Stats().InFlight, "requests in flight, step ", i)
-		r.status.Store(int32(step.status))
-		release()
-		f.end()
-		equal(t, 0, f.d.turns.unhealthy, "requests to endpoints that fail, step ", i)
-	}
-}
-
 // TestFullProcessYields: a process that owns as many accounts as it may releases one that has always something due,
 // also with ready deliveries, so that another account is served.
 func TestFullProcessYields(t *testing.T) {
