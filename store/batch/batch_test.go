@@ -3,88 +3,64 @@ package batch_test
 import (
 	"context"
 	"slices"
-
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"aiv/store/batch"
 	"aiv/store/storetest"
 )
 
-func TestConcurrentCallersShareABatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newStepper(nil)
-		k.send(t.Context(), 1)
-		equal(t, []int{1}, <-k.started, "the first batch starts at once")
-		k.send(t.Context(), 2, 3, 4, 5)
-		k.end <- nil
-		k.succeeded(t, 1)
-		k.flushes(t, 2, 3, 4, 5) // in order
-		k.succeeded(t, 2, 3, 4, 5)
-		k.send(t.Context(), 6) // the idle batcher starts again
-		k.flushes(t, 6)
-		k.succeeded(t, 6)
-	})
-}
-
-func TestMaxWeight(t *testing.T) {
+// TestBatches: which batches the inputs form that are sent while another batch is in flight. Two thirds of a large batch
+// are flushed, and the rest leads the next batch.
+func TestBatches(t *testing.T) {
 	asInput := func(in int) int { return in }
 	for _, test := range []struct {
 		name      string
+		err       error // of the batch in flight
 		maxWeight int
 		weight    func(int) int
 		in        []int
 		want      [][]int
 	}{
-		{"all fit into one batch", 10, asInput, []int{2, 3, 5}, [][]int{{2, 3, 5}}},
-		{"a new batch where MaxWeight would be exceeded", 10, asInput, []int{4, 6, 1, 9, 9}, [][]int{{4, 6}, {1, 9}, {9}}},
-		{"an input heavier than MaxWeight is flushed alone", 10, asInput, []int{3, 70, 3, 3}, [][]int{{3}, {70}, {3, 3}}},
-		{"inputs keep their order", 10, asInput, []int{8, 8, 1}, [][]int{{8}, {8, 1}}},
-		{"without Weight", 2, nil, []int{70, 80, 90}, [][]int{{70, 80}, {90}}},
-		{"without MaxWeight", 0, nil, []int{7, 8}, [][]int{{7}, {8}}},
+		{"all fit into one batch", nil, 10, asInput, []int{2, 3, 5}, [][]int{{2, 3, 5}}},
+		{"a new batch where MaxWeight would be exceeded", nil, 10, asInput, []int{4, 6, 1, 9, 8}, [][]int{{4, 6}, {1, 9}, {8}}},
+		{"an input heavier than MaxWeight is flushed alone", nil, 10, asInput, []int{3, 70, 4, 5}, [][]int{{3}, {70}, {4, 5}}},
+		{"inputs keep their order", nil, 10, asInput, []int{8, 7, 1}, [][]int{{8}, {7, 1}}},
+		{"without Weight", nil, 2, nil, []int{70, 80, 90}, [][]int{{70, 80}, {90}}},
+		{"without MaxWeight", nil, 0, nil, []int{7, 8}, [][]int{{7}, {8}}},
+		{"not large", nil, 200, nil, numbers(1, 32), [][]int{numbers(1, 32)}},
+		{"large by one", nil, 200, nil, numbers(1, 33), [][]int{numbers(1, 32), {33}}},
+		{"no input is delayed twice", nil, 200, nil, numbers(1, 150), [][]int{numbers(1, 100), numbers(101, 150)}},
+		{"large, after a failure", errAway, 200, nil, numbers(1, 60), [][]int{numbers(1, 60)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				k := newStepper(func(c *config) { c.MaxWeight, c.Weight = test.maxWeight, test.weight })
-				k.send(t.Context(), 0)
-				k.send(t.Context(), test.in...)
-				k.flushes(t, 0)
-				for _, want := range test.want {
-					k.flushes(t, want...)
+				d := newDatabase(func(c *config) { c.MaxWaiting, c.MaxWeight, c.Weight = 300, test.maxWeight, test.weight })
+				if test.err != nil {
+					d.rejects, d.err = []int{0}, test.err
 				}
+				d.together(t, test.in...)
+				equal(t, test.want, d.flushes[1:], "batches")
+				d.send(t.Context(), 1000) // the idle batcher starts again
+				d.succeeded(t, append(test.in, 1000)...)
+				equal(t, 0, d.Stats().Waiting, "wait at the end")
 			})
 		})
 	}
 }
 
-// TestLargeBatchesAreSplit: two thirds of a large batch are flushed, and the rest leads the next batch.
-func TestLargeBatchesAreSplit(t *testing.T) {
+// TestRestOfALargeBatch: later inputs fill the batch that the rest of a large batch leads.
+func TestRestOfALargeBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newStepper(func(c *config) { c.MaxWaiting, c.MaxWeight, c.DropAbandoned = 300, 200, true })
-		// large makes a batch of inputs while another batch is in flight, which ends with an error.
-		large := func(end error, in ...int) {
-			k.send(t.Context(), 0)
-			<-k.started
-			k.send(t.Context(), in...)
-			k.end <- end
-			synctest.Wait() // until the next batch has started
-		}
-		flushes := func(want ...int) {
-			t.Helper()
-			k.flushes(t, want...)
-			k.succeeded(t, want...)
-		}
-		large(nil, numbers(1, 32)...)
-		flushes(numbers(1, 32)...) // not large
-		large(nil, numbers(1, 33)...)
-		flushes(numbers(1, 32)...) // large by one
-		flushes(33)
-		large(nil, numbers(101, 250)...)
-		flushes(numbers(101, 200)...)
-		flushes(numbers(201, 250)...) // though large: no input is delayed twice
-		large(errAway, numbers(101, 160)...)
-		flushes(numbers(101, 160)...) // all after a failure
-		equal(t, 0, k.Stats().Waiting, "wait at the end")
+		d := newDatabase(func(c *config) { c.MaxWaiting, c.MaxWeight = 300, 60 })
+		d.held[1] = make(chan struct{})
+		d.together(t, numbers(1, 60)...)
+		d.send(t.Context(), numbers(61, 120)...)
+		close(d.held[1])
+		d.succeeded(t, numbers(1, 120)...)
+		equal(t, [][]int{{0}, numbers(1, 40), numbers(41, 100), numbers(101, 120)}, d.flushes, "batches")
 	})
 }
 
@@ -93,24 +69,22 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 func TestUnderLoad(t *testing.T) {
 	const callers = 2000
 	rejected := func(in int) bool { return in%7 == 0 }
+	work := func(_ context.Context, in []int) ([]int, error) {
+		if slices.ContainsFunc(in, rejected) {
+			return nil, errCulprit
+		}
+		return tenfold(in), nil
+	}
 	for _, maxWeight := range []int{50, callers} {
 		var inFlight, batches atomic.Int32
-		work := func(ctx context.Context, in []int) ([]int, error) {
-			if slices.ContainsFunc(in, rejected) {
-				return nil, errCulprit
-			}
-			return answer(ctx, in)
-		}
-		b := newCallers(func(ctx context.Context, in []int) ([]int, error) {
+		b := batch.New(config{Flush: func(ctx context.Context, in []int) ([]int, error) {
 			if inFlight.Add(1) != 1 {
 				t.Error("two batches are in flight")
 			}
 			defer inFlight.Add(-1)
 			batches.Add(1)
 			return work(ctx, in)
-		}, func(c *config) {
-			c.MaxWaiting, c.MaxWeight, c.DropAbandoned, c.RetryIndividually, c.Retry = callers, maxWeight, true, isCulprit, work
-		})
+		}, Retry: work, RetryIndividually: isCulprit, Timeout: time.Hour, MaxWaiting: callers, MaxWeight: maxWeight, DropAbandoned: true})
 		storetest.AtOnce(callers, func(in int) {
 			ctx, giveUp := context.WithCancel(t.Context())
 			defer giveUp()

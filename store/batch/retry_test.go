@@ -128,7 +128,7 @@ func TestMaxPerKey(t *testing.T) {
 		d.failed(t, batch.ErrOverloaded, 201) // beyond MaxPerKey
 		d.send(t.Context(), 7, 3)
 		d.failed(t, batch.ErrOverloaded, 3) // beyond MaxWaiting
-		close(d.begin)
+		close(d.held[0])
 		d.succeeded(t, 0, 1, 101, 2)
 
 		ctx, cancel := context.WithCancel(t.Context())
@@ -150,15 +150,15 @@ func TestMaxPerKey(t *testing.T) {
 // after it.
 func TestFaultyFlushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newCallers(func(ctx context.Context, in []int) ([]int, error) {
+		b := batch.New(config{Flush: func(_ context.Context, in []int) ([]int, error) {
 			switch in[0] {
 			case 1:
 				panic("out of range")
 			case 2:
 				return nil, nil
 			}
-			return answer(ctx, in)
-		}, nil)
+			return tenfold(in), nil
+		}, Timeout: time.Hour, MaxWaiting: 1, MaxWeight: 1})
 		_, err := b.Do(t.Context(), 1)
 		if err == nil || !strings.Contains(err.Error(), "out of range") || !strings.Contains(err.Error(), "retry_test.go") {
 			t.Errorf("got %v, want the panic's value and stack", err)
