@@ -2,7 +2,6 @@ package work
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -39,31 +38,6 @@ func TestOutcomesOfCommands(t *testing.T) {
 		io.WriteString(end, text)
 	}
 	equal(t, "end", string(end.b), "fghi")
-}
-
-// TestCommandsThatDoNotSimplyEnd: what becomes of jobs whose command does not simply end.
-func TestCommandsThatDoNotSimplyEnd(t *testing.T) {
-	t.Parallel()
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, test := range []struct {
-		name    string
-		ctx     context.Context
-		command []string
-		outcome string
-		failure string // of the worker
-	}{
-		{"the worker has been asked to end", ended, []string{"/nonexistent"}, "released", "<nil>"},
-		{"there is no such command", t.Context(), []string{"/nonexistent"}, "released", "the command cannot be started: "},
-		{"the output stays open", t.Context(), shell(`sleep 3 & echo '{}'`).Args, "completed", "<nil>"},
-	} {
-		w, tasks, _ := newWorker(1, nil)
-		w.cfg.Executor = Command{test.command, time.Second}
-		s, ok := w.execute(test.ctx, tasks[0])
-		if got := fmt.Sprint(w.failure()); !ok || s.outcome != test.outcome || !strings.HasPrefix(got, test.failure) {
-			t.Errorf("%s: the job is %s (%t), the worker has the error %s", test.name, s.outcome, ok, got)
-		}
-	}
 }
 
 // TestProcessGroupEnds: when a lease is lost, or all commands must end, no process of the command's group is left.

@@ -57,42 +57,54 @@ func TestExecutorGetsTheJob(t *testing.T) {
 // worker until then.
 func TestOutcomeDependsOnTheLease(t *testing.T) {
 	t.Parallel()
+	after := func(during func(*worker, *task), o Outcome) func(*worker, *task) Executor {
+		return func(w *worker, job *task) Executor {
+			return executorFunc(func(ctx context.Context, _ Job) Outcome {
+				if during != nil {
+					during(w, job)
+					<-ctx.Done()
+				}
+				return o
+			})
+		}
+	}
+	command := func(args ...string) func(*worker, *task) Executor {
+		return func(*worker, *task) Executor { return Command{args, time.Second} }
+	}
 	lose := func(w *worker, job *task) { w.lose(job, "lost") }
 	end := func(w *worker, _ *task) { w.endJobs() }
-	broken := errors.New("no credentials")
-	unavailable := errors.New("provider p is unavailable (secret): No. It is paused; " +
-		"correct the cause, then run aiv providers resume p -note TEXT")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	fatal, unavailable := Fatal{errors.New("no credentials")}, Unavailable{"secret", "No."}
 	for _, test := range []struct {
-		name    string
-		outcome Outcome
-		during  func(*worker, *task)
-		want    string // empty: nothing is settled
-		failure error  // of the worker
+		name     string
+		ctx      context.Context // of the worker; it ends when the worker is asked to end
+		executor func(*worker, *task) Executor
+		want     string // empty: nothing is settled
+		failure  string // of the worker
 	}{
-		{"completed", Completed{}, nil, "completed", nil},
-		{"fatal", Fatal{broken}, nil, "released", broken},
-		{"unavailable", Unavailable{"secret", "No."}, nil, "unavailable", unavailable},
-		{"none", nil, nil, "released", nil},
-		{"completed after the lease", Completed{}, lose, "", nil},
-		{"fatal after the lease", Fatal{broken}, lose, "", nil},
-		{"completed while the worker ends", Completed{}, end, "completed", nil},
-		{"noted while the worker ends", Noted{Completed{}, nil}, end, "completed", nil},
-		{"unavailable while the worker ends", Noted{Unavailable{"secret", "No."}, nil}, end, "released", nil},
-		{"fatal because the worker ends", Fatal{broken}, end, "released", nil},
+		{"completed", t.Context(), after(nil, Completed{}), "completed", "<nil>"},
+		{"fatal", t.Context(), after(nil, fatal), "released", "no credentials"},
+		{"unavailable", t.Context(), after(nil, unavailable), "unavailable", "provider p is unavailable (secret): No. It is paused; " +
+			"correct the cause, then run aiv providers resume p -note TEXT"},
+		{"none", t.Context(), after(nil, nil), "released", "<nil>"},
+		{"completed after the lease", t.Context(), after(lose, Completed{}), "", "<nil>"},
+		{"fatal after the lease", t.Context(), after(lose, fatal), "", "<nil>"},
+		{"completed while the worker ends", t.Context(), after(end, Completed{}), "completed", "<nil>"},
+		{"noted while the worker ends", t.Context(), after(end, Noted{Completed{}, nil}), "completed", "<nil>"},
+		{"unavailable while the worker ends", t.Context(), after(end, Noted{unavailable, nil}), "released", "<nil>"},
+		{"fatal because the worker ends", t.Context(), after(end, fatal), "released", "<nil>"},
+		{"asked to end before", ended, command("/nonexistent"), "released", "<nil>"},
+		{"no such command", t.Context(), command("/nonexistent"), "released", "the command cannot be started: "},
+		{"the output stays open", t.Context(), command("sh", "-c", `sleep 3 & echo '{}'`), "completed", "<nil>"},
 	} {
 		w, _, _ := newWorker(0, nil)
 		w.hard, w.endJobs = context.WithCancel(t.Context())
 		job := &task{Job: Job{ID: "job_1", Attempt: 1, Model: Model{Provider: "p"}}}
 		w.hold([]*task{job}, time.Now().Add(time.Hour))
-		w.cfg.Executor = executorFunc(func(ctx context.Context, _ Job) Outcome {
-			if test.during != nil {
-				test.during(w, job)
-				<-ctx.Done()
-			}
-			return test.outcome
-		})
-		s, ok := w.execute(t.Context(), job)
-		if s.outcome != test.want || ok != (test.want != "") || fmt.Sprint(w.failure()) != fmt.Sprint(test.failure) {
+		w.cfg.Executor = test.executor(w, job)
+		s, ok := w.execute(test.ctx, job)
+		if s.outcome != test.want || ok != (test.want != "") || !strings.HasPrefix(fmt.Sprint(w.failure()), test.failure) {
 			t.Errorf("%s: the job is %q (%t), the worker has the error %v", test.name, s.outcome, ok, w.failure())
 		}
 		w.release(job)
