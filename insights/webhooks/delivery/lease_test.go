@@ -92,8 +92,7 @@ func TestClaimedByAnother(t *testing.T) {
 			f.d.stopping = true
 			f.poll()
 			f.d.stopping = false
-			f.reread()
-			f.poll()
+			f.deliver()
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -143,7 +142,7 @@ func TestCommittedLateBeforeRelease(t *testing.T) {
 func TestReleasedUntilNextIsDue(t *testing.T) {
 	f := newFixture(t)
 	c := f.customer(attemptedURL)
-	c.create(attemptedURL + "2")
+	f.endpoint(c.account, attemptedURL+"2")
 	c.record(2 * minFetch)
 	for _, order := range []string{"ASC", "DESC"} { // of the endpoints
 		f.Exec(t, `

@@ -72,13 +72,6 @@ func (f *fixture) poll() {
 	must(f.t, f.d.round(f.t.Context(), true))
 }
 
-// reread makes the next round read the endpoints of all accounts.
-func (f *fixture) reread() {
-	for _, a := range f.d.accounts {
-		a.readAt = time.Time{}
-	}
-}
-
 // end waits for the attempts in flight and writes their outcomes.
 func (f *fixture) end() {
 	f.t.Helper()
@@ -89,7 +82,9 @@ func (f *fixture) end() {
 // deliver reads the endpoints, polls, waits for the attempts and writes their outcomes.
 func (f *fixture) deliver() {
 	f.t.Helper()
-	f.reread()
+	for _, a := range f.d.accounts {
+		a.readAt = time.Time{}
+	}
 	f.poll()
 	f.end()
 }
@@ -111,15 +106,14 @@ type customer struct {
 func (f *fixture) customer(url string) *customer {
 	f.t.Helper()
 	c := &customer{f: f, account: f.NewAccount(f.t)}
-	c.endpoint = c.create(url)
+	c.endpoint = f.endpoint(c.account, url)
 	return c
 }
 
-// create registers an endpoint for all events.
-func (c *customer) create(url string) *webhooks.Endpoint {
-	c.f.t.Helper()
-	e, _, err := c.f.Create(c.f.t.Context(), c.account, url, "", []string{webhooks.All})
-	must(c.f.t, err)
+func (f *fixture) endpoint(account store.ID, url string) *webhooks.Endpoint {
+	f.t.Helper()
+	e, _, err := f.Create(f.t.Context(), account, url, "", []string{webhooks.All})
+	must(f.t, err)
 	return e
 }
 
@@ -193,7 +187,7 @@ type receiver struct {
 	status   atomic.Int32
 	mu       sync.Mutex
 	requests []request
-	held     chan struct{} // closed: requests are responded to
+	held     chan struct{} // if it is made: requests are responded to when it is closed
 }
 
 type request struct {
@@ -202,29 +196,26 @@ type request struct {
 }
 
 func newReceiver(t testing.TB, status int) *receiver {
-	r := &receiver{held: make(chan struct{})}
-	close(r.held)
+	r := new(receiver)
 	r.status.Store(int32(status))
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, _ := io.ReadAll(q.Body)
 		r.mu.Lock()
 		r.requests = append(r.requests, request{q.Header, body})
-		held := r.held
 		r.mu.Unlock()
-		<-held
+		if r.held != nil {
+			<-r.held
+		}
 		w.WriteHeader(int(r.status.Load()))
 	}))
 	t.Cleanup(r.Close)
 	return r
 }
 
-// hold makes the receiver respond only when release is called or the test ends.
+// hold makes a new receiver respond only when release is called or the test ends.
 func (r *receiver) hold(t testing.TB) (release func()) {
-	held := make(chan struct{})
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.held = held
-	release = sync.OnceFunc(func() { close(held) })
+	r.held = make(chan struct{})
+	release = sync.OnceFunc(func() { close(r.held) })
 	t.Cleanup(release)
 	return release
 }
