@@ -68,56 +68,38 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// refused are documents that Parse refuses, and the errors, which clients get. FuzzParse tries the rules of encoding/json.
+// refused are documents that Parse refuses by rules that encoding/json does not have, and the errors, which clients get.
 var refused = []struct{ in, want string }{
 	{" \n\t", `at byte 3: the document is empty`},
 	{"\ufeff{}", `at byte 0: the document begins with a byte order mark`},
 	{"{\x00}\x00", `at byte 1: expected a member name in double quotes, found '\x00'`}, // UTF-16
 	{"\"\ufffd perch\xe9\"", `at byte 10: byte 0xe9 is not valid UTF-8 here`},          // Latin-1
 	{"{}\xe2\x82", `at byte 2: byte 0xe2 is not valid UTF-8 here`},
-	{`{} {}`, `at byte 3: expected nothing after the value, found '{'`},
-	{"\u00a01", `at byte 0: expected a value, found '\u00a0'`},
-
-	{`{"a":NaN}`, `at byte 5: "NaN" is not a JSON value`},
 	{strings.Repeat("x", 500), `at byte 0: "` + strings.Repeat("x", 64) + `…" is not a JSON value`},
-	{`-Infinity`, `at byte 1: expected a digit after "-", found 'I'`},
 	{`1.`, `at byte 2: expected a digit after a decimal point, but the document ends`},
-	{`[1e]`, `at byte 3: expected a digit in an exponent, found ']'`},
-	{`-01`, `at byte 0: a number has a leading zero`},
-
-	{`["abc]`, `at byte 1: a string has no closing quote`},
-	{`"abc\"`, `at byte 0: a string has no closing quote`},
 	{"\"a\x1fb\"", `at byte 2: control character U+001F in a string must be escaped`},
-	{`"\é"`, `at byte 2: expected one of " \ / b f n r t u after a backslash, found 'é'`},
-	{`"\`, `at byte 2: expected one of " \ / b f n r t u after a backslash, but the document ends`},
 	{`{"\u0000":1}`, `at byte 2: \u0000 is not allowed in a string`},
-	{`"\u+123"`, `at byte 1: \u needs four hexadecimal digits`},
-	{`"\u12`, `at byte 1: \u needs four hexadecimal digits`},
 	{`"a\ud800"`, `at byte 2: \ud800 is half of a surrogate pair`},
 	{`"\ud800\ud800"`, `at byte 1: \ud800 is half of a surrogate pair`},
 	{`"\uDC00"`, `at byte 1: \udc00 is half of a surrogate pair`},
 	{`"\ud800dc00"`, `at byte 1: \ud800 is half of a surrogate pair`},
 	{`"\ud800\ufffd"`, `at byte 1: \ud800 is half of a surrogate pair`},
-	{`"\ud800\udc0"`, `at byte 7: \u needs four hexadecimal digits`},
 	{"\"\uffff\"", `at byte 1: noncharacter U+FFFF is not allowed in a string`},
 	{"\"\ufdd0\"", `at byte 1: noncharacter U+FDD0 is not allowed in a string`},
 	{"\"\U0010ffff\"", `at byte 1: noncharacter U+10FFFF is not allowed in a string`},
 	{`"\ufdef"`, `at byte 1: noncharacter U+FDEF is not allowed in a string`},
 	{`"\ud83f\udffe"`, `at byte 1: noncharacter U+1FFFE is not allowed in a string`},
-
-	{`[1,]`, `at byte 3: expected a value, found ']'`},
-	{`[1 2]`, `at byte 3: expected "," or "]", found '2'`},
-	{`{"a":1`, `at byte 6: expected "," or "}", but the document ends`},
-	{`{"a":1,}`, `at byte 7: expected a member name in double quotes, found '}'`},
-	{`{"a" 1}`, `at byte 5: expected ":" after a member name, found '1'`},
 	{`{"a":1,"\u0061":2}`, `at byte 7: member "a" appears twice`},
 	{`[{"b":{"a":1,"c":{"a":1},"a":2}}]`, `at byte 25: member "a" appears twice`},
 	{`{"` + longName + `èèè":1,"` + longName + `èèè":2}`, `at byte 75: member "` + longName + `…" appears twice`},
-
 	{strings.Repeat("[", testLimits.Depth+1), `at byte 16: arrays and objects nest more than 16 deep`},
 	{strings.Repeat(`{"a":`, 17), `at byte 80: arrays and objects nest more than 16 deep`},
 	{"[" + strings.Repeat("0,", testLimits.Values), `at byte 19999: the document has more than 10000 values`},
 }
+
+// invalid are documents that FuzzParse tries, by the rules of encoding/json.
+var invalid = strings.Fields(`{}{} {"a":NaN} -Infinity [1e] -01 +1 .5 1.e1 ["abc] "abc\" "\é" "\ "\u+123" "\u12 "\ud800\udc0" [1,] [,1] [1 [} {"a":1
+	{"a":1,} {"a"1} {"a":} {a:1} {"a":1;"b":2} nul tru truE null1 "a"b 'a' `)
 
 func TestParseRefuses(t *testing.T) {
 	for _, test := range refused {
@@ -159,6 +141,9 @@ func FuzzParse(f *testing.F) {
 	}
 	for _, test := range refused {
 		f.Add([]byte(test.in))
+	}
+	for _, seed := range invalid {
+		f.Add([]byte(seed))
 	}
 	own := []string{
 		"appears twice", "surrogate pair", `\u0000`, "noncharacter", "not valid UTF-8", "nest more than", "more than 10000 values",
