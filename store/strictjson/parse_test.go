@@ -98,8 +98,8 @@ var refused = []struct{ in, want string }{
 }
 
 // invalid are documents that FuzzParse tries, by the rules of encoding/json.
-var invalid = strings.Fields(`{}{} {"a":NaN} -Infinity - [-] [1e] -01 +1 .5 1.e1 ["abc] "abc\" "\é" "\ "\u+123" "\u12 "\ud800\udc0" [1,] [,1] [1 [} {"a":1
-	{"a":1,} {"a"1} {"a":} {a:1} {"a":1;"b":2} nul tru truE null1 "a"b 'a' `)
+var invalid = strings.Fields(`{}{} {"a":NaN} -Infinity - [-] [1e] -01 +1 .5 1.e1 ["abc] "abc\" "\é" "\ "\u+123" "\u12 "\ud800\udc0"
+	[1,] [,1] [1 [} {"a":1 {"a":1,} {"a"1} {"a":} {a:1} {"a":1;"b":2} nul tru truE null1 "a"b 'a' `)
 
 func TestParseRefuses(t *testing.T) {
 	for _, test := range refused {
