@@ -118,7 +118,7 @@ func TestPassingFailureIsRepeatedOnce(t *testing.T) {
 	t.Parallel()
 	answers := map[string]http.HandlerFunc{
 		"ok":     enginestest.Answer(200, ofAnthropic("end_turn", `{"type":"text","text":"A"}`)),
-		"paused": paused(`{"type":"text","text":"A"}`),
+		"paused": enginestest.Answer(200, ofAnthropic("pause_turn", `{"type":"text","text":"A"}`)),
 		"empty":  enginestest.Answer(200, "{}"),
 		"reset":  reset(""),
 	}
