@@ -3,7 +3,6 @@ package engines
 import (
 	"compress/gzip"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -112,56 +111,20 @@ func TestEachFormOfBodyHasAnOutcome(t *testing.T) {
 	}
 }
 
-// TestPassingFailureIsRepeatedOnce: one request of a job is repeated after a failure that may pass. Others
-// are not.
-func TestPassingFailureIsRepeatedOnce(t *testing.T) {
+// A roundTrip is a transport.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestTransportRepeatsNothing: a transport itself repeats a request whose body it can get again, also one that a server
+// refuses again and again.
+func TestTransportRepeatsNothing(t *testing.T) {
 	t.Parallel()
-	answers := map[string]http.HandlerFunc{
-		"ok":     enginestest.Answer(200, ofAnthropic("end_turn", `{"type":"text","text":"A"}`)),
-		"paused": enginestest.Answer(200, ofAnthropic("pause_turn", `{"type":"text","text":"A"}`)),
-		"empty":  enginestest.Answer(200, "{}"),
-		"reset":  reset(""),
-	}
-	for _, status := range []int{500, 502, 503, 504, 520} {
-		answers[fmt.Sprint(status)] = enginestest.Answer(status, "")
-	}
-	for _, test := range []struct {
-		answers  string
-		requests int
-		want     string
-	}{
-		{"500 ok", 2, "completed"},
-		{"502 ok", 2, "completed"},
-		{"reset ok", 2, "completed"},
-		{"500 reset ok", 2, "provider_unreachable"},
-		{"500 paused 500 ok", 3, "provider_error"},
-		{"paused 500 ok", 3, "completed"},
-		{"503 ok", 1, "throttled"},
-		{"504 ok", 1, "provider_timeout"},
-		{"520 ok", 1, "provider_error"},
-		{"empty ok", 1, "invalid_response"},
-	} {
-		s := enginestest.New(t, "anthropic")
-		for name := range strings.FieldsSeq(test.answers) {
-			s.Then(answers[name])
-		}
-		x := newTest(t, "anthropic", s.URL, func(c *Config) { c.Timeout = time.Minute })
-		got, attrs := outcome(t, x, testJob("m", true))
-		if !strings.Contains(got, `"`+test.want+`"`) || len(s.Requests()) != test.requests || attrs["requests"] != test.requests {
-			t.Errorf("%s: %d requests, %s", test.answers, len(s.Requests()), got)
-		}
-	}
-	// A transport itself repeats a request whose body it can get again, also one that a server refuses again and again.
 	x := newTest(t, "chat", "http://127.0.0.1:1")
 	if r, _, err := x.newRequest(t.Context(), x.prompt(new(testJob("m", true))), ""); err != nil || r.GetBody != nil {
 		t.Errorf("the transport may repeat a request (%v)", err)
 	}
 }
-
-// A roundTrip is a transport.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestEndedJobAbortsItsRequest: a job whose time is over is retried; one that is lost or canceled is released, unless
 // its answer has come.
