@@ -117,23 +117,6 @@ func TestReadHealth(t *testing.T) {
 	}
 }
 
-// TestSettingsOfTheURL: the settings of the URL have precedence, in any of their forms.
-func TestSettingsOfTheURL(t *testing.T) {
-	t.Parallel()
-	url := storetest.Empty(t)
-	const settings = `
-		SELECT string_agg(current_setting(name), ', ' ORDER BY at)
-		FROM unnest(array['application_name', 'TimeZone', 'jit', 'plan_cache_mode', 'default_transaction_isolation',
-			'lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout']) WITH ORDINALITY AS s (name, at)`
-	for query, want := range map[string]string{
-		"": "aiv, UTC, off, force_generic_plan, read committed, 5s, 30s, 1min",
-		"&application_name=me&timezone=Asia%2FAden": "me, Asia/Aden, off, force_generic_plan, read committed, 5s, 30s, 1min",
-		"&options=--lock-timeout%3D8s%20-cJIT%3Don": "aiv, UTC, on, force_generic_plan, read committed, 8s, 30s, 1min",
-	} {
-		equal(t, want, read[string](t, openHot(t, url+query), settings), "settings with ", query)
-	}
-}
-
 func TestOpenKeepsThePassword(t *testing.T) {
 	for _, url := range []string{
 		"postgres://aiv:s3cret/s3cret@host/aiv",
