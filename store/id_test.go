@@ -68,13 +68,13 @@ func TestIDInPostgreSQL(t *testing.T) {
 		ids[i] = store.NewID()
 		ids[i][0] = byte(i * 37) // far apart, also beyond the sign bit
 	}
-	sorted := read[[]store.ID](t, pool, `SELECT array_agg(u ORDER BY u) FROM unnest($1::uuid[]) u`, ids)
+	sorted := storetest.Value[[]store.ID](t, pool, `SELECT array_agg(u ORDER BY u) FROM unnest($1::uuid[]) u`, ids)
 	equal(t, slices.SortedFunc(slices.Values(ids), store.ID.Compare), sorted, "PostgreSQL's order")
 	if !slices.IsSortedFunc(sorted, func(a, b store.ID) int { return strings.Compare(a.Text("x"), b.Text("x")) }) {
 		t.Error("the texts have another order")
 	}
 
-	equal(t, (*store.ID)(nil), read[*store.ID](t, pool, `SELECT $1::uuid`, (*store.ID)(nil)), "an absent id")
+	equal(t, (*store.ID)(nil), storetest.Value[*store.ID](t, pool, `SELECT $1::uuid`, (*store.ID)(nil)), "an absent id")
 	var id store.ID
 	if err := pool.QueryRow(t.Context(), `SELECT NULL::uuid`).Scan(&id); err == nil {
 		t.Errorf("NULL is read as %x", id)

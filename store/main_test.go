@@ -28,13 +28,6 @@ func opened(t testing.TB, url string, open func(context.Context, string, int32) 
 	return pool
 }
 
-// read returns the value that a query selects.
-func read[T any](t testing.TB, db store.Querier, sql string, args ...any) (value T) {
-	t.Helper()
-	must(t, db.QueryRow(t.Context(), sql, args...).Scan(&value))
-	return value
-}
-
 // urlOfRole creates a role with settings such as jit = on, and returns the URL of the owner's database for it.
 func urlOfRole(t testing.TB, owner *pgxpool.Pool, suffix string, settings ...string) string {
 	t.Helper()

@@ -56,18 +56,18 @@ func TestSettingsOfTheRole(t *testing.T) {
 	const settings = `SELECT concat_ws(' ', current_setting('plan_cache_mode'), current_setting('enable_seqscan'),
 		current_setting('enable_bitmapscan'), current_setting('enable_sort'), current_setting('enable_incremental_sort'))`
 	hot := openHot(t, url)
-	equal(t, "force_generic_plan off off off off", read[string](t, hot, settings), "hot")
+	equal(t, "force_generic_plan off off off off", storetest.Value[string](t, hot, settings), "hot")
 	another, err := store.OpenPlain(t.Context(), hot, 1)
 	must(t, err)
 	defer another.Close()
 	for _, plain := range []*pgxpool.Pool{another, open(t, url)} {
-		equal(t, "auto on on on on", read[string](t, plain, settings), "plain")
+		equal(t, "auto on on on on", storetest.Value[string](t, plain, settings), "plain")
 		must(t, store.VerifySession(t.Context(), plain))
 	}
-	at := read[time.Time](t, hot, `SELECT '2026-11-28 08:26:32+00'::timestamptz`, pgx.QueryExecModeExec)
+	at := storetest.Value[time.Time](t, hot, `SELECT '2026-11-28 08:26:32+00'::timestamptz`, pgx.QueryExecModeExec)
 	equal(t, time.Date(2026, 11, 28, 8, 26, 32, 0, time.UTC), at.UTC(), "a time")
-	equal(t, []byte("\x00\xff"), read[[]byte](t, hot, `SELECT '\x00ff'::bytea`, pgx.QueryExecModeExec), "bytes")
-	equal(t, "è €", read[string](t, hot, `SELECT U&'\00E8 \20AC'`), "a text")
+	equal(t, []byte("\x00\xff"), storetest.Value[[]byte](t, hot, `SELECT '\x00ff'::bytea`, pgx.QueryExecModeExec), "bytes")
+	equal(t, "è €", storetest.Value[string](t, hot, `SELECT U&'\00E8 \20AC'`), "a text")
 }
 
 // TestTextsAreUTF8: texts are UTF-8 whatever the URL says. A session with another encoding, by its role behind
@@ -76,7 +76,7 @@ func TestTextsAreUTF8(t *testing.T) {
 	t.Parallel()
 	url := storetest.Empty(t)
 	for _, query := range []string{"&CLIENT_ENCODING=LATIN1", "&options=-c%20client_encoding%3DLATIN1"} {
-		equal(t, "è €", read[string](t, open(t, url+query), `SELECT U&'\00E8 \20AC'`), query)
+		equal(t, "è €", storetest.Value[string](t, open(t, url+query), `SELECT U&'\00E8 \20AC'`), query)
 	}
 
 	admin := open(t, url)

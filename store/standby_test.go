@@ -38,7 +38,7 @@ func TestClusters(t *testing.T) {
 		return func(ctx context.Context, db store.Querier) error { return db.QueryRow(ctx, sql).Scan(new(string)) }
 	}
 	notFound := errors.New("not found")
-	now, never := read[string](t, pool, `SELECT `+store.WALPosition), "00000001 7FFFFFFF/0"
+	now, never := storetest.Value[string](t, pool, `SELECT `+store.WALPosition), "00000001 7FFFFFFF/0"
 	storetest.Exec(t, pool, `CREATE VIEW later AS SELECT 1`) // as counting a request does; see WALPosition
 	for _, test := range []struct {
 		name     string

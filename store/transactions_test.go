@@ -32,7 +32,7 @@ func TestStepIsRepeatedAfterALock(t *testing.T) {
 	} {
 		tries := 0
 		err := store.Step(test.ctx, pool, func(tx pgx.Tx) error {
-			equal(t, "2s 10min", read[string](t, tx, timeouts), "timeouts")
+			equal(t, "2s 10min", storetest.Value[string](t, tx, timeouts), "timeouts")
 			if _, err := tx.Exec(t.Context(), `CREATE TABLE made ()`); err != nil {
 				t.Errorf("the try before has left something: %v", err)
 			}
@@ -46,7 +46,7 @@ func TestStepIsRepeatedAfterALock(t *testing.T) {
 			t.Errorf("%v: got %v after %d tries, want %v", test.errs, err, tries, test.want)
 		}
 		storetest.Exec(t, pool, `DROP TABLE IF EXISTS made`)
-		equal(t, "5s 30s", read[string](t, pool, timeouts), "timeouts after it")
+		equal(t, "5s 30s", storetest.Value[string](t, pool, timeouts), "timeouts after it")
 	}
 }
 
@@ -60,7 +60,7 @@ func TestShortenLockTimeout(t *testing.T) {
 			if _, err := tx.Exec(t.Context(), store.ShortenLockTimeout, 1200); err != nil {
 				return err
 			}
-			equal(t, want, read[string](t, tx, `SELECT current_setting('lock_timeout')`), session)
+			equal(t, want, storetest.Value[string](t, tx, `SELECT current_setting('lock_timeout')`), session)
 			return nil
 		})
 		if err != nil {

@@ -21,9 +21,9 @@ func SkipOnCitus(t testing.TB, why string) {
 }
 
 // Value returns the only value that a query returns.
-func Value[T any](t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (v T) {
+func Value[T any](t testing.TB, db store.Querier, sql string, args ...any) (v T) {
 	t.Helper()
-	Must(t, pool.QueryRow(t.Context(), sql, args...).Scan(&v))
+	Must(t, db.QueryRow(t.Context(), sql, args...).Scan(&v))
 	return v
 }
 
