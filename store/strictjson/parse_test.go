@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -176,17 +175,13 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func decodeAny(data []byte) (any, error) {
+func decodeAny(data []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, err
+	if err = d.Decode(&v); err == nil && !json.Valid(data) {
+		err = errors.New("more than one value")
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("after the value: %v", err)
-	}
-	return v, nil
+	return v, err
 }
 
 // asAny returns what encoding/json would have made of v.
