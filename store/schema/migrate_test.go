@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -101,17 +100,13 @@ DO $$ BEGIN
 END $$;
 CREATE TABLE one (i int);`, `CREATE INDEX x ON one (i);`)
 	applied := make([]string, 4)
-	var wg sync.WaitGroup
-	for i := range applied {
-		wg.Go(func() {
-			mine, err := schema.Config{}.From(source).Migrate(t.Context(), pool)
-			if err != nil {
-				t.Error(err)
-			}
-			applied[i] = names(mine)
-		})
-	}
-	wg.Wait()
+	storetest.AtOnce(4, func(i int) {
+		mine, err := schema.Config{}.From(source).Migrate(t.Context(), pool)
+		if err != nil {
+			t.Error(err)
+		}
+		applied[i] = names(mine)
+	})
 	equal(t, "0001_step 0002_step", strings.Join(applied, ""), "applied by all")
 }
 
@@ -121,13 +116,10 @@ func TestStatus(t *testing.T) {
 	t.Parallel()
 	pool := open(t, storetest.Empty(t))
 	ready := func() error { return schema.Ready(t.Context(), pool, capabilities, schema.Serve) }
-	status := func() error {
+	all := func() map[string]error {
 		s, err := schema.ReadStatus(t.Context(), pool)
-		return errors.Join(err, s.Err())
-	}
-	migrate := func() error {
-		_, err := schema.Migrate(t.Context(), pool)
-		return err
+		_, migrated := schema.Migrate(t.Context(), pool)
+		return map[string]error{"status": errors.Join(err, s.Err()), "migrate": migrated, "ready": ready()}
 	}
 	pending, err := schema.ReadStatus(t.Context(), pool)
 	must(t, err)
@@ -136,7 +128,7 @@ func TestStatus(t *testing.T) {
 
 	storetest.Exec(t, pool, `CREATE TABLE schema_migrations (version int, name text, checksum bytea, applied_at timestamptz)`,
 		`INSERT INTO schema_migrations VALUES (1, 'identity', '', now())`)
-	for name, err := range map[string]error{"status": status(), "migrate": migrate(), "ready": ready()} {
+	for name, err := range all() {
 		failsWith[*schema.ChangedError](t, err, "the table schema_migrations has other columns: ", "release 0.1.0: ", name)
 	}
 
@@ -149,7 +141,7 @@ func TestStatus(t *testing.T) {
 	equal(t, names(applied), names(migrated.Applied), "status after migrating")
 
 	storetest.Exec(t, pool, `INSERT INTO schema_migrations VALUES (9000, 'future', '')`)
-	for name, err := range map[string]error{"status": status(), "migrate": migrate(), "ready": ready()} {
+	for name, err := range all() {
 		failsWith[*schema.NewerError](t, err, "the database is newer than this binary: it has migration 9000_future", name)
 	}
 }

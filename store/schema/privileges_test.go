@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"aiv/store/schema"
@@ -123,11 +122,7 @@ func TestGrant(t *testing.T) {
 		equal(t, want, fmt.Sprint(schema.Grant(t.Context(), pool, capabilities, service, role, "test")), service)
 	}
 	revoke := `REVOKE ALL ON ALL TABLES IN SCHEMA "public" FROM ` + quoted
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() { grant(schema.Serve, "<nil>") })
-	}
-	wg.Wait()
+	storetest.AtOnce(4, func(int) { grant(schema.Serve, "<nil>") })
 	grant(schema.Dispatch, `"`+role+`" is the role of aiv serve; give aiv dispatch another role, or run `+revoke+` first`)
 	must(t, schema.CheckPrivileges(t.Context(), pool, capabilities, schema.Serve, role))
 	storetest.Exec(t, pool, revoke, "GRANT SELECT, DELETE ON audit_log, credentials, measurement_jobs TO "+quoted)

@@ -46,11 +46,7 @@ func settled(t testing.TB, engine string, grounded bool, c canned) (string, map[
 	return outcome(t, x, testJob("m", grounded))
 }
 
-// ofAnthropic, ofGemini and ofChat make responses with a part that a test is about.
-func ofAnthropic(stop, content string) string {
-	return fmt.Sprintf(`{"model":"m-1","stop_reason":%q,"content":[%s],"usage":{"input_tokens":1,"output_tokens":2}}`, stop, content)
-}
-
+// ofGemini and ofChat make responses with a part that a test is about.
 func ofGemini(candidate string) string {
 	return `{"candidates":[` + candidate + `],"modelVersion":"m-1"}`
 }
