@@ -141,7 +141,7 @@ func TestLargeBody(t *testing.T) {
 
 // TestRetriesFollowTheSchedule: retries follow the schedule until the last, which fails the delivery. Those of
 // deliveries that failed together are spread over 20 % before and after the time of the schedule. A later Retry-After
-// holds instead.
+// holds instead. A 410 fails the delivery.
 func TestRetriesFollowTheSchedule(t *testing.T) {
 	t.Parallel()
 	wants := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
@@ -165,6 +165,8 @@ func TestRetriesFollowTheSchedule(t *testing.T) {
 		equal(t, 2*want, outcome(i, 2*want).delay, "delay with a later Retry-After")
 	}
 	equal(t, "failed", outcome(len(wants), 0).status, "the delivery after the last attempt")
+	gone := newOutcome(new(delivery), attemptedURL, result{status: 410, err: webhooks.ErrorStatus})
+	equal(t, "failed", gone.status, "the delivery after a 410")
 }
 
 func TestRetryAfterHeader(t *testing.T) {

@@ -46,11 +46,7 @@ func settled(t testing.TB, engine string, grounded bool, c canned) (string, map[
 	return outcome(t, x, testJob("m", grounded))
 }
 
-// ofGemini and ofChat make responses with a part that a test is about.
-func ofGemini(candidate string) string {
-	return `{"candidates":[` + candidate + `],"modelVersion":"m-1"}`
-}
-
+// ofChat makes a response with a choice.
 func ofChat(choice string) string {
 	return `{"model":"m-1","choices":[` + choice + `],"usage":{"prompt_tokens":1,"completion_tokens":2}}`
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,11 +32,6 @@ func TestOutcomesOfCommands(t *testing.T) {
 		got := Encode(shell(command).Execute(t.Context(), Job{Raw: json.RawMessage(`{"id":"job_1"}`)}))
 		equal(t, command, string(got), want)
 	}
-	end := &tail{max: 4} // of what a command prints as errors
-	for _, text := range []string{"abc", "defgh", "i"} {
-		io.WriteString(end, text)
-	}
-	equal(t, "end", string(end.b), "fghi")
 }
 
 // TestProcessGroupEnds: when a lease is lost, or all commands must end, no process of the command's group is left.
