@@ -26,9 +26,3 @@ func Statements(sql string) (all []string) {
 	}
 	return all
 }
-
-// HasDistributedForm reports whether Citus gets other statements in place of one of a migration.
-func HasDistributedForm(sql string) bool { return distributedForm(sql) != nil }
-
-// DistributedForms is how many statements have another form.
-var DistributedForms = len(distributedForms)

@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -63,10 +64,4 @@ func column[T any](t testing.TB, pool *pgxpool.Pool, sql string) []T {
 }
 
 // names returns the names of migrations, with a space between two.
-func names(migrations []schema.Migration) string {
-	var names []string
-	for _, m := range migrations {
-		names = append(names, m.String())
-	}
-	return strings.Join(names, " ")
-}
+func names(migrations []schema.Migration) string { return strings.Trim(fmt.Sprint(migrations), "[]") }

@@ -9,7 +9,8 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestProcessThatEnded: what a process owned is delivered by another when the lease has ended.
+// TestProcessThatEnded: what a process owned is delivered by another when the lease has ended. A renewal extends the
+// leases of the accounts that a dispatcher owns.
 func TestProcessThatEnded(t *testing.T) {
 	f, c, r := newPair(t, 204)
 	c.record(3)
@@ -24,24 +25,18 @@ func TestProcessThatEnded(t *testing.T) {
 	c.record(1)
 	f.deliver()
 	equal(t, 5, r.received(), "requests")
+
+	f.Exec(t, `UPDATE webhook_queues SET wake_at = now() + interval '1 hour'`)
+	f.d.leaseTime = leaseTime
+	before := time.Now()
+	must(t, f.d.renew(t.Context()))
+	f.Rows(t, 1, `webhook_queues WHERE wake_at BETWEEN $1::timestamptz + interval '30 s' AND now() + interval '1 minute'`, before)
 	if leaseTime+renewEvery > time.Minute {
 		t.Error("a lease may outlast its process by a minute")
 	}
 	if attemptTimeout+2*drainTimeout+finalCommit > leaseTime-renewEvery {
 		t.Error("a process that is asked to end may lose accounts before their outcomes are written")
 	}
-}
-
-// TestLeasesAreRenewed: a renewal extends the leases of the accounts that a dispatcher owns.
-func TestLeasesAreRenewed(t *testing.T) {
-	f := newFixture(t)
-	f.customer(attemptedURL).wake()
-	must(t, f.d.claim(t.Context()))
-	f.Exec(t, `UPDATE webhook_queues SET wake_at = now() + interval '1 hour'`)
-	f.d.leaseTime = leaseTime
-	before := time.Now()
-	must(t, f.d.renew(t.Context()))
-	f.Rows(t, 1, `webhook_queues WHERE wake_at BETWEEN $1::timestamptz + interval '30 s' AND now() + interval '1 minute'`, before)
 }
 
 // TestStopLetsAttemptsEnd: a dispatcher that stops lets attempts end, writes the outcome of each though others are in

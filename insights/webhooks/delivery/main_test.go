@@ -34,11 +34,9 @@ type fixture struct {
 	d      *Dispatcher
 }
 
-func newFixture(t testing.TB) *fixture {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	if t, ok := t.(*testing.T); ok {
-		t.Parallel()
-	}
+	t.Parallel()
 	db := webhookstest.New(t)
 	master, err := webhooks.OpenMaster(t.Context(), db.Pool, "")
 	must(t, err)
@@ -60,7 +58,7 @@ func (f *fixture) dispatcher() *Dispatcher {
 }
 
 // newPair returns a fixture with a customer whose endpoint responds with a status.
-func newPair(t testing.TB, status int) (f *fixture, c *customer, r *receiver) {
+func newPair(t *testing.T, status int) (f *fixture, c *customer, r *receiver) {
 	t.Helper()
 	f, r = newFixture(t), newReceiver(t, status)
 	return f, f.customer(r.URL), r
