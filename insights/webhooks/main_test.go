@@ -21,7 +21,6 @@ type fixture struct {
 	*webhookstest.DB
 	*Webhooks
 	t       testing.TB
-	master  *Master
 	admin   Admin
 	account store.ID
 	e       *Endpoint
@@ -37,7 +36,7 @@ func newFixture(t *testing.T) *fixture {
 	master, err := OpenMaster(t.Context(), db.Pool, "")
 	must(t, err)
 	w := New(Config{Pool: db.Pool, Master: master, AllowPrivate: true, NewID: store.NewID})
-	f := &fixture{DB: db, Webhooks: w, t: t, master: master, admin: Admin{db.Pool, "ann"}, account: db.NewAccount(t)}
+	f := &fixture{DB: db, Webhooks: w, t: t, admin: Admin{db.Pool, "ann"}, account: db.NewAccount(t)}
 	f.e = f.endpoint(f.account, aURL)
 	return f
 }
