@@ -49,22 +49,3 @@ func TestStepIsRepeatedAfterALock(t *testing.T) {
 		equal(t, "5s 30s", storetest.Value[string](t, pool, timeouts), "timeouts after it")
 	}
 }
-
-// TestShortenLockTimeout: the session's lock_timeout less what has passed, at least 100 ms; one that is off stays so.
-func TestShortenLockTimeout(t *testing.T) {
-	t.Parallel()
-	url := storetest.Empty(t)
-	for session, want := range map[string]string{"5s": "3800ms", "1s": "100ms", "1min": "58800ms", "0": "0"} {
-		pool := open(t, url+"&lock_timeout="+session)
-		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(t.Context(), store.ShortenLockTimeout, 1200); err != nil {
-				return err
-			}
-			equal(t, want, storetest.Value[string](t, tx, `SELECT current_setting('lock_timeout')`), session)
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
-		}
-	}
-}

@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -43,27 +42,23 @@ func TestOnlyOperatorsEnable(t *testing.T) {
 // TestHealthAfterUpdate: failures before a change of the URL, or before the endpoint was disabled, do not count.
 func TestHealthAfterUpdate(t *testing.T) {
 	f := newFixture(t)
+	update := func(c Change) func() error { return func() error { return f.update(c, "") } }
 	for _, test := range []struct {
 		name   string
-		change Change
-		admin  func(context.Context, store.ID) (*AdminEndpoint, error)
+		change func() error
 		want   string
 	}{
-		{name: "description", change: Change{Description: new("a")}, want: "failing, updated"},
-		{name: "same URL", change: Change{URL: new(aURL)}, want: "failing, updated"},
-		{name: "URL", change: Change{URL: new(bURL)}, want: "updated"},
-		{name: "disabled", change: Change{Enabled: new(false)}, want: "failing, updated"},
-		{name: "enabled", change: Change{Enabled: new(true)}, want: "updated, due"},
-		{name: "disabled by an operator", admin: f.admin.Disable, want: "updated"},
-		{name: "enabled by an operator", admin: f.admin.Enable, want: "updated, due"},
+		{"description", update(Change{Description: new("a")}), "failing, updated"},
+		{"same URL", update(Change{URL: new(aURL)}), "failing, updated"},
+		{"URL", update(Change{URL: new(bURL)}), "updated"},
+		{"disabled", update(Change{Enabled: new(false)}), "failing, updated"},
+		{"enabled", update(Change{Enabled: new(true)}), "updated, due"},
+		{"disabled by an operator", func() error { return errOf(f.admin.Disable(t.Context(), f.e.ID)) }, "updated"},
+		{"enabled by an operator", func() error { return errOf(f.admin.Enable(t.Context(), f.e.ID)) }, "updated, due"},
 	} {
 		f.Exec(t, `UPDATE webhook_endpoints SET failing_since = now(), updated_at = created_at`)
 		f.Exec(t, `UPDATE webhook_queues SET wake_at = 'infinity'`)
-		if test.admin != nil {
-			must(t, errOf(test.admin(t.Context(), f.e.ID)))
-		} else {
-			must(t, f.update(test.change, ""))
-		}
+		must(t, test.change())
 		equal(t, test.want, storetest.Value[string](t, f.Pool, `
 SELECT concat_ws(', ', CASE WHEN e.failing_since IS NOT NULL THEN 'failing' END,
   CASE WHEN e.updated_at > e.created_at THEN 'updated' END, CASE WHEN q.wake_at <= now() THEN 'due' END)
@@ -74,6 +69,10 @@ FROM webhook_endpoints e, webhook_queues q`), test.name)
 // TestLimitsOfEndpoints: of many concurrent requests exactly as many succeed as fit.
 func TestLimitsOfEndpoints(t *testing.T) {
 	f := newFixture(t)
+	create := func(url string) error {
+		_, _, err := f.Create(t.Context(), f.account, url, "", []string{All})
+		return err
+	}
 	for _, test := range []struct {
 		url string
 		n   int
@@ -84,7 +83,7 @@ func TestLimitsOfEndpoints(t *testing.T) {
 		{"https://example.com/N", 16, 8, ErrTooManyEndpoints},
 	} {
 		errs := make([]error, test.n)
-		storetest.AtOnce(test.n, func(i int) { errs[i] = f.create(strings.Replace(test.url, "N", fmt.Sprint(i), 1)) })
+		storetest.AtOnce(test.n, func(i int) { errs[i] = create(strings.Replace(test.url, "N", fmt.Sprint(i), 1)) })
 		got := make(map[error]int)
 		for _, err := range errs {
 			got[err]++
@@ -95,7 +94,7 @@ func TestLimitsOfEndpoints(t *testing.T) {
 	}
 	f.Rows(t, MaxEndpoints, `webhook_endpoints`)
 	f.delete(f.e, "0")
-	must(t, f.create(aURL)) // its slot and its URL are free again
+	must(t, create(aURL)) // its slot and its URL are free again
 }
 
 func tooMany(err error) (e *TooManyDeliveriesError) {

@@ -52,12 +52,6 @@ func (f *fixture) endpoint(account store.ID, url string, types ...string) *Endpo
 	return e
 }
 
-// create tries to register an endpoint of the account for all events.
-func (f *fixture) create(url string) error {
-	_, _, err := f.Create(f.t.Context(), f.account, url, "", []string{All})
-	return err
-}
-
 // update changes the endpoint. No events of the type refused may be sent to a new URL.
 func (f *fixture) update(c Change, refused string) error {
 	return errOf(f.Update(f.t.Context(), f.account, f.e.ID, c, func(types []string) error {

@@ -36,18 +36,16 @@ func TestBatches(t *testing.T) {
 		{"no input is delayed twice", nil, 200, nil, numbers(1, 150), [][]int{numbers(1, 100), numbers(101, 150)}},
 		{"large, after a failure", errAway, 200, nil, numbers(1, 60), [][]int{numbers(1, 60)}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newDatabase(func(c *config) { c.MaxWaiting, c.MaxWeight, c.Weight = 300, test.maxWeight, test.weight })
-				if test.err != nil {
-					d.rejects, d.err = []int{0}, test.err
-				}
-				d.together(t, test.in...)
-				equal(t, test.want, d.flushes[1:], "batches")
-				d.send(t.Context(), 1000) // the idle batcher starts again
-				d.succeeded(t, append(test.in, 1000)...)
-				equal(t, 0, d.Stats().Waiting, "wait at the end")
-			})
+		synctest.Test(t, func(t *testing.T) {
+			d := newDatabase(func(c *config) { c.MaxWaiting, c.MaxWeight, c.Weight = 300, test.maxWeight, test.weight })
+			if test.err != nil {
+				d.rejects, d.err = []int{0}, test.err
+			}
+			d.together(t, test.in...)
+			equal(t, test.want, d.flushes[1:], test.name)
+			d.send(t.Context(), 1000) // the idle batcher starts again
+			d.succeeded(t, append(test.in, 1000)...)
+			equal(t, 0, d.Stats().Waiting, test.name, ": wait at the end")
 		})
 	}
 }

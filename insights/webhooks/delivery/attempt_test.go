@@ -78,7 +78,6 @@ func TestEachResponseHasAResult(t *testing.T) {
 		want      result
 	}{
 		{"success", respond("200 OK"), result{status: 200}},
-		{"another success", respond("299 OK"), result{status: 299}},
 		{"failure", respond("404 No"), result{status: 404, err: webhooks.ErrorStatus}},
 		{"Retry-After", respond("503 No", "Retry-After: 3600"), result{503, webhooks.ErrorStatus, time.Hour}},
 		{"redirect", respond("307 No", "Location: "+target.URL), result{status: 307, err: webhooks.ErrorRedirect}},

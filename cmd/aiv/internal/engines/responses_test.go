@@ -38,12 +38,16 @@ func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: c.status, Header: h, Body: io.NopCloser(strings.NewReader(c.body)), Request: r}, nil
 }
 
-// settled returns the outcome of a job whose requests all get one response.
-func settled(t testing.TB, engine string, grounded bool, c canned) (string, map[string]any) {
+// settled returns the outcome of a job whose requests all get one response. No link is requested.
+func settled(t testing.TB, engine string, c canned) (string, map[string]any) {
 	t.Helper()
 	x := newTest(t, engine, "http://127.0.0.1:1")
 	x.transport = c
-	return outcome(t, x, testJob("m", grounded))
+	x.linkTransport = roundTrip(func(r *http.Request) (*http.Response, error) {
+		t.Errorf("the link %s is requested", r.URL)
+		return c.RoundTrip(r)
+	})
+	return outcome(t, x, testJob("m", true))
 }
 
 // ofChat makes a response with a choice.
@@ -77,7 +81,7 @@ func TestResponsesEqualGoldenFiles(t *testing.T) {
 				continue
 			}
 			header["Location"], header["X-Request-Id"] = "://target", "req_1"
-			settlement, attrs := settled(t, engine, true, canned{status, header, body})
+			settlement, attrs := settled(t, engine, canned{status, header, body})
 			fmt.Fprintln(&got, "->", settlement)
 			if detail := attrs["detail"]; detail != nil {
 				fmt.Fprintln(&got, "  ", detail)
