@@ -30,15 +30,13 @@ func TestRetries(t *testing.T) {
 		{"one input with Retry, which may do better than Flush", nil, errCulprit, []int{1}, []int{1}, []int{1}, 1 + 2},
 		{"one input without Retry", withoutRetry, errCulprit, []int{1}, []int{1}, []int{1}, 1 + 1},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newDatabase(test.change, test.rejected...)
-				d.err = test.err
-				d.together(t, test.in...)
-				d.failed(t, test.err, test.failed...)
-				d.succeeded(t, slices.DeleteFunc(test.in, func(v int) bool { return slices.Contains(test.failed, v) })...)
-				equal(t, test.flushes, len(d.flushes)+len(d.retries), "flushes")
-			})
+		synctest.Test(t, func(t *testing.T) {
+			d := newDatabase(test.change, test.rejected...)
+			d.err = test.err
+			d.together(t, test.in...)
+			d.failed(t, test.err, test.failed...)
+			d.succeeded(t, slices.DeleteFunc(test.in, func(v int) bool { return slices.Contains(test.failed, v) })...)
+			equal(t, test.flushes, len(d.flushes)+len(d.retries), test.name, ": flushes")
 		})
 	}
 }

@@ -115,21 +115,14 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestTransportRepeatsNothing: a transport itself repeats a request whose body it can get again, also one that a server
-// refuses again and again.
-func TestTransportRepeatsNothing(t *testing.T) {
-	t.Parallel()
-	x := newTest(t, "chat", "http://127.0.0.1:1")
-	if r, _, err := x.newRequest(t.Context(), x.prompt(new(testJob("m", true))), ""); err != nil || r.GetBody != nil {
-		t.Errorf("the transport may repeat a request (%v)", err)
-	}
-}
-
 // TestEndedJobAbortsItsRequest: a job whose time is over is retried; one that is lost or canceled is released, unless
-// its answer has come.
+// its answer has come. The transport cannot repeat a request, which it would do with a body that it can get again.
 func TestEndedJobAbortsItsRequest(t *testing.T) {
 	t.Parallel()
 	x := newTest(t, "chat", "http://127.0.0.1:1", func(c *Config) { c.Timeout = time.Millisecond })
+	if r, _, err := x.newRequest(t.Context(), x.prompt(new(testJob("m", true))), ""); err != nil || r.GetBody != nil {
+		t.Errorf("the transport may repeat a request (%v)", err)
+	}
 	silent := roundTrip(func(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
