@@ -1,11 +1,9 @@
 package jobs
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"aiv/store"
@@ -16,7 +14,7 @@ import (
 func TestAllotmentKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {
-		s, demands := randomSupply(rand.New(rand.NewPCG(seed, 1)), 40)
+		s, demands := randomSupply(rand.New(rand.NewPCG(seed, 1)))
 		left := &allotmentCheck{capacity: maps.Clone(s.capacity), spans: make(map[accountAt][]span)}
 		for _, a := range s.accounts {
 			for p, spans := range a.spans {
@@ -98,14 +96,9 @@ func (c *allotmentCheck) claim(d *demand, grants []grant) string {
 	return ""
 }
 
-// newAccount returns an account without jobs.
-func newAccount(id byte) *account {
-	return &account{id: store.ID{id}, turns: make(map[string]int64), spans: make(map[string][]*span)}
-}
-
-// randomSupply returns a supply of up to 9 accounts, and claims of up to 4 workers. Each run, claim and limit has up to
-// size jobs.
-func randomSupply(r *rand.Rand, size int) (*supply, []demand) {
+// randomSupply returns a supply of up to 9 accounts, and claims of up to 4 workers.
+func randomSupply(r *rand.Rand) (*supply, []demand) {
+	const size = 40 // of each run, claim and limit
 	s := &supply{capacity: make(map[string]int)}
 	providers := []string{"a", "b", "c"}
 	for _, p := range providers {
@@ -118,7 +111,7 @@ func randomSupply(r *rand.Rand, size int) (*supply, []demand) {
 		}
 	}
 	for n := range 1 + r.IntN(9) {
-		a := newAccount(byte(n + 1))
+		a := &account{id: store.ID{byte(n + 1)}, turns: make(map[string]int64), spans: make(map[string][]*span)}
 		for _, p := range providers {
 			if r.IntN(3) == 0 {
 				continue
@@ -129,7 +122,7 @@ func randomSupply(r *rand.Rand, size int) (*supply, []demand) {
 			}
 			for run := range 1 + r.IntN(3) {
 				of := &span{account: a.id, run: store.ID{byte(run)}, provider: p, first: r.Int32N(100)}
-				of.last = of.first + r.Int32N(int32(size))
+				of.last = of.first + r.Int32N(size)
 				a.spans[p] = append(a.spans[p], of)
 			}
 		}
@@ -141,61 +134,4 @@ func randomSupply(r *rand.Rand, size int) (*supply, []demand) {
 		demands = append(demands, demand{limit: 1 + r.IntN(size), providers: listed})
 	}
 	return s, demands
-}
-
-// TestFewAccountsAreEnough: claims of n jobs get the same grants from the first n accounts of each provider that one of
-// them accepts as from all.
-func TestFewAccountsAreEnough(t *testing.T) {
-	t.Parallel()
-	fewer := 0
-	for seed := range uint64(3000) {
-		all, demands := randomSupply(rand.New(rand.NewPCG(seed, 1)), 4)
-		few, _ := randomSupply(rand.New(rand.NewPCG(seed, 1)), 4)
-		providers, jobs := wanted(demands)
-		if few.leaveOut(providers, jobs) {
-			fewer++
-		}
-		want, got := grantsOf(allot(all, demands, 1000)), grantsOf(allot(few, demands, 1000))
-		if got != want {
-			t.Fatalf("seed %d: the first %d accounts of each provider get %s, want %s", seed, jobs, got, want)
-		}
-	}
-	if fewer < 500 {
-		t.Errorf("only %d supplies had more accounts than jobs were claimed", fewer)
-	}
-}
-
-// leaveOut removes the jobs that readSupply does not return for claims of n jobs of some providers. It reports whether
-// there are any.
-func (s *supply) leaveOut(providers []string, n int) (some bool) {
-	for p := range s.capacity {
-		if !accepts(providers, p) {
-			delete(s.capacity, p)
-		}
-		var at []*account
-		for _, a := range s.accounts {
-			if len(a.spans[p]) > 0 {
-				at = append(at, a)
-			}
-		}
-		slices.SortFunc(at, func(a, b *account) int {
-			return cmp.Or(cmp.Compare(a.turns[p], b.turns[p]), a.id.Compare(b.id))
-		})
-		for _, a := range at[min(n, len(at)):] {
-			delete(a.spans, p)
-			some = true
-		}
-	}
-	return some
-}
-
-func grantsOf(claims [][]grant) (out string) {
-	for i, grants := range claims {
-		out += fmt.Sprintf("claim %d:", i)
-		for _, g := range grants {
-			out += fmt.Sprintf(" %d%s%d-%d", g.span.account[0], g.span.provider, g.first, g.last)
-		}
-		out += "; "
-	}
-	return out
 }

@@ -2,13 +2,11 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
-	"aiv/store"
 	"aiv/store/storetest"
 )
 
@@ -26,7 +24,7 @@ func TestEachJobOnce(t *testing.T) {
 		s.orderOf(account, "m1", 4, 1)
 		s.orderOf(account, "m1", 4, 1)
 	}
-	w := &workers{t: t, left: 90 + 3 + 40 + 6*8, settled: make(map[Key]bool), held: make(map[Key]Job)}
+	w := &workers{site: s, jobs: 90 + 3 + 40 + 6*8, settled: make(map[Key]bool), held: make(map[Key]Job)}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	processes := []*Dispatcher{s.process().d, s.process().d}
@@ -34,7 +32,7 @@ func TestEachJobOnce(t *testing.T) {
 	for n := range 8 {
 		r := rand.New(rand.NewPCG(uint64(n), 7))
 		wg.Go(func() {
-			for !w.done() && ctx.Err() == nil {
+			for ctx.Err() == nil && !w.done() {
 				if err := w.work(ctx, processes[n%2], r); err != nil {
 					t.Error(err)
 					return
@@ -43,34 +41,25 @@ func TestEachJobOnce(t *testing.T) {
 		})
 	}
 	wg.Go(func() {
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for !w.done() && ctx.Err() == nil {
-			<-tick.C
-			_, lost := s.pool.Exec(ctx, `UPDATE job_leases SET until = now(), tries = 0
+		for ctx.Err() == nil && !w.done() {
+			<-time.After(100 * time.Millisecond)
+			s.exec(`UPDATE job_leases SET until = now(), tries = 0
 				WHERE state = 'held' AND until < now() + interval '59 s' AND until > now()`) // forgotten jobs come back
-			_, swept := processes[0].Sweep(ctx)
-			violations, err := store.Verify(ctx, s.pool, Invariants())
-			for _, v := range violations {
-				t.Errorf("while jobs are worked: %s: %s", v.Invariant.Doc, v.Rows)
-			}
-			if err := errors.Join(lost, swept, err); err != nil && ctx.Err() == nil {
-				t.Error(err)
-				return
-			}
+			s.sweep()
+			s.check()
 		}
 	})
 	wg.Wait()
-	equal(t, 0, w.left, "jobs are left")
+	equal(t, w.jobs, len(w.settled), "settled jobs")
 	const open = `finished_at IS NULL OR jobs_completed + jobs_failed < total_jobs`
 	equal(t, 0, s.count(`SELECT count(*) FROM measurement_runs WHERE `+open), "open runs")
 }
 
 // workers are the workers of TestEachJobOnce, with what they know of all jobs.
 type workers struct {
-	t       *testing.T
+	*site
+	jobs    int // to settle
 	mu      sync.Mutex
-	left    int // jobs to settle
 	settled map[Key]bool
 	held    map[Key]Job // the latest attempt handed out
 }
@@ -78,45 +67,17 @@ type workers struct {
 func (w *workers) done() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.left == 0
+	return len(w.settled) == w.jobs
 }
 
-// work claims and settles some jobs.
+// work claims some jobs, and settles them or forgets them.
 func (w *workers) work(ctx context.Context, d *Dispatcher, r *rand.Rand) error {
 	got, err := d.Claim(ctx, request(ClaimRequest{Limit: 1 + r.IntN(30), Wait: time.Second}))
 	if err != nil {
 		return err
 	}
-	settlements := w.outcomes(got, r)
-	first, err := d.Settle(ctx, Reporter{}, settlements)
-	if err != nil {
-		return err
-	}
-	if r.IntN(2) == 0 {
-		again, err := d.Settle(ctx, Reporter{}, settlements)
-		if err != nil {
-			return err
-		}
-		equal(w.t, first, again, "repeated")
-	}
+	var settlements []Settlement
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i, o := range settlements {
-		if (o.Outcome == Completed || o.Outcome == Failed) && first[i].State == Settled { // stale: the lease has ended
-			if w.settled[o.Key] {
-				w.t.Errorf("%s is settled again", o.Key)
-			}
-			w.settled[o.Key] = true
-			w.left--
-		}
-	}
-	return nil
-}
-
-// outcomes returns what becomes of claimed jobs. Some are forgotten.
-func (w *workers) outcomes(got []Job, r *rand.Rand) (settlements []Settlement) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for _, j := range got {
 		if before, again := w.held[j.Key]; again && (j.Attempt <= before.Attempt || place(j) != place(before)) {
 			w.t.Errorf("%s was handed out as attempt %d at %s after attempt %d at %s", j.Key, j.Attempt, place(j), before.Attempt, place(before))
@@ -129,12 +90,32 @@ func (w *workers) outcomes(got []Job, r *rand.Rand) (settlements []Settlement) {
 			settlements = append(settlements, settlement(j, Failed))
 		case n == 3: // forgotten
 		case n == 4 && j.Attempt == 1:
-			settlements = append(settlements, after(100*time.Millisecond, j, Retry))
+			settlements = append(settlements, settlement(j, Retry, 100*time.Millisecond))
 		default:
 			settlements = append(settlements, settlement(j, Completed))
 		}
 	}
-	return settlements
+	w.mu.Unlock()
+	first, err := d.Settle(ctx, Reporter{}, settlements)
+	if err == nil && r.IntN(2) == 0 {
+		var again []Reply
+		again, err = d.Settle(ctx, Reporter{}, settlements)
+		equal(w.t, first, again, "repeated")
+	}
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, o := range settlements {
+		if (o.Outcome == Completed || o.Outcome == Failed) && first[i].State == Settled { // stale: the lease has ended
+			if w.settled[o.Key] {
+				w.t.Errorf("%s is settled again", o.Key)
+			}
+			w.settled[o.Key] = true
+		}
+	}
+	return nil
 }
 
 // TestLimitHoldsOverTwoProcesses: over two processes, no more jobs are claimed than a limit allows, and all that it

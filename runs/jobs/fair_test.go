@@ -3,7 +3,6 @@ package jobs
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"aiv/store"
 )
@@ -49,21 +48,18 @@ func TestSmallAccountIsServedSoon(t *testing.T) {
 // list both.
 func TestClosedProvider(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct{ close, open func(s *site) }{
-		"paused": {func(s *site) { must(s.t, s.admin().Pause(s.t.Context(), "p1", "test")) },
-			func(s *site) { must(s.t, s.admin().Resume(s.t.Context(), "p1", "test")) }},
-		"throttled": {func(s *site) {
-			s.exec(`INSERT INTO provider_throttles (provider_code, until) VALUES ('p1', now() + interval '1 hour')`)
-		}, func(s *site) { s.pass(time.Hour) }},
-		"unmet": {func(s *site) {
-			s.exec(`UPDATE provider_dependencies SET met = dependency <> 'legal_approval' WHERE provider_code = 'p1'`)
-		}, func(s *site) { s.exec(`UPDATE provider_dependencies SET met = true`) }},
-		"no claims in this minute": {func(s *site) { s.limit("p1", new(0), nil) }, func(s *site) { s.limit("p1", nil, nil) }},
-		"no leases":                {func(s *site) { s.limit("p1", nil, new(0)) }, func(s *site) { s.limit("p1", nil, nil) }},
+	for name, test := range map[string]struct{ close, open string }{
+		"paused": {`INSERT INTO provider_pauses (provider_code, note, paused_by) VALUES ('p1', 'x', 'op')`, `DELETE FROM provider_pauses`},
+		"throttled": {`INSERT INTO provider_throttles (provider_code, until) VALUES ('p1', now() + interval '1 h')`,
+			`UPDATE provider_throttles SET until = now()`},
+		"unmet": {`UPDATE provider_dependencies SET met = dependency <> 'legal_approval' WHERE provider_code = 'p1'`,
+			`UPDATE provider_dependencies SET met = true`},
+		"no claims in this minute": {`INSERT INTO provider_settings (provider_code, per_minute) VALUES ('p1', 0)`, `DELETE FROM provider_settings`},
+		"no leases":                {`INSERT INTO provider_settings (provider_code, in_flight) VALUES ('p1', 0)`, `DELETE FROM provider_settings`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
-			test.close(s)
+			s.exec(test.close)
 			large, small := s.account(), s.account()
 			names := map[store.ID]string{large: "large", small: "small"}
 			for range 50 { // older jobs of p1 than a claim reads
@@ -74,7 +70,7 @@ func TestClosedProvider(t *testing.T) {
 			for _, providers := range [][]string{nil, {"p1", "p2"}} {
 				equal(t, map[string]int{"small p2": 3, "large p2": 3}, s.served(names, 6, providers...), "claimed of ", providers)
 			}
-			test.open(s)
+			s.exec(test.open)
 			equal(t, map[string]int{"small p1": 6, "large p1": 3, "large p2": 3}, s.served(names, 12), "when it is open again")
 		})
 	}
@@ -91,12 +87,12 @@ func TestTurnsWithoutJobs(t *testing.T) {
 		}
 	}
 	want(s.order(1))
+	account := s.account()
 	var canceled []store.ID
 	for range 60 {
 		canceled = append(canceled, s.order(2))
 	}
 	s.claim(1)
-	account := s.account()
 	canceled = append(canceled, s.orderOf(account, "m1", 1, 1)) // before its job is queued
 	for _, run := range canceled {
 		s.cancel(run)
@@ -109,7 +105,7 @@ func TestTurnsWithoutJobs(t *testing.T) {
 }
 
 // TestTurnOfAccountWithMoreSpans: an account keeps its turn if a claim gets all spans that it has read of it, and there
-// are more. Its oldest runs come first.
+// are more. Its oldest runs come first, also when their jobs were given back.
 func TestTurnOfAccountWithMoreSpans(t *testing.T) {
 	s := newSite(t)
 	s.order(1)
@@ -118,22 +114,19 @@ func TestTurnOfAccountWithMoreSpans(t *testing.T) {
 	for range 40 {
 		created = append(created, s.orderOf(account, "m1", 1, 1))
 	}
-	for _, what := range []string{"queued", "given back"} {
+	for range 2 {
 		var all []Job
+		var order []store.ID
 		for got := s.claim(20); len(got) > 0; got = s.claim(20) {
 			all = append(all, got...)
 		}
-		equal(t, 41, len(all), "jobs that were ", what)
-		var order []store.ID
 		for _, j := range all {
 			if j.Key.Account == account {
 				order = append(order, j.Key.Run)
 			}
 		}
-		equal(t, created, order, "order of the runs whose jobs were ", what)
-		if what == "queued" {
-			s.settle(Released, all...)
-		}
+		equal(t, created, order, "order of the runs")
+		equal(t, 0, s.rows("job_turns"), "turns of accounts without jobs are left")
+		s.settle(Released, all...)
 	}
-	equal(t, 0, s.rows("job_turns"), "turns of accounts without jobs are left")
 }

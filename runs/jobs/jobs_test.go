@@ -37,13 +37,7 @@ func TestGivenBackTogether(t *testing.T) {
 	}{
 		"released":  {func(s *site, all []Job) { s.settle(Released, all...) }, 8, 0},
 		"throttled": {func(s *site, all []Job) { s.settle(Throttled, all...) }, 8, 0},
-		"retried": {func(s *site, all []Job) {
-			var retries []Settlement
-			for _, j := range all {
-				retries = append(retries, after(time.Minute, j, Retry))
-			}
-			s.report(Reporter{}, retries...)
-		}, 8, 1},
+		"retried":   {func(s *site, all []Job) { s.settle(Retry, all...) }, 8, 1},
 		"some completed": {func(s *site, all []Job) {
 			s.settle(Completed, all[0], all[7])
 			s.settle(Released, all[1:7]...)

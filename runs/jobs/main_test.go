@@ -196,12 +196,7 @@ FROM measurement_runs r WHERE id = $1`, run)
 // cancel cancels a run as package runs does.
 func (s *site) cancel(run store.ID) {
 	s.t.Helper()
-	s.exec(`SELECT cancel_run($1, $2)`, s.accountOf(run), run)
-}
-
-func (s *site) accountOf(run store.ID) store.ID {
-	s.t.Helper()
-	return storetest.Value[store.ID](s.t, s.pool, `SELECT account_id FROM measurement_runs WHERE id = $1`, run)
+	s.exec(`SELECT cancel_run($1, $2)`, storetest.Value[store.ID](s.t, s.pool, `SELECT account_id FROM measurement_runs WHERE id = $1`, run), run)
 }
 
 // check fails the test unless counters equal rows and each job is in one row.
@@ -251,28 +246,16 @@ func request(r ClaimRequest) *ClaimRequest {
 	return &r
 }
 
-// claimed is what a claim returned.
-type claimed struct {
-	jobs []Job
-	err  error
-}
-
-// goClaim claims in the background.
-func (s *site) goClaim(ctx context.Context, r ClaimRequest) <-chan claimed {
-	c := make(chan claimed, 1)
+// goClaim claims in the background. The function that it returns waits for the end.
+func (s *site) goClaim(ctx context.Context, r ClaimRequest) func() ([]Job, error) {
+	var jobs []Job
+	var err error
+	ended := make(chan struct{})
 	go func() {
-		jobs, err := s.d.Claim(ctx, request(r))
-		c <- claimed{jobs, err}
+		defer close(ended)
+		jobs, err = s.d.Claim(ctx, request(r))
 	}()
-	return c
-}
-
-// jobsOf returns the jobs that a claim in the background gets.
-func (s *site) jobsOf(c <-chan claimed) []Job {
-	s.t.Helper()
-	got := <-c
-	must(s.t, got.err)
-	return got.jobs
+	return func() ([]Job, error) { <-ended; return jobs, err }
 }
 
 // place is what a job asks: its model, question and repetition.
@@ -280,8 +263,9 @@ func place(j Job) string {
 	return fmt.Sprint(j.Parameters.ModelID, " ", j.Question.ID, " ", j.Repetition)
 }
 
-func settlement(j Job, o Outcome) Settlement {
-	s := Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: o}
+// settlement returns the end of an attempt. Retried and throttled jobs wait for the time after, or for the default.
+func settlement(j Job, o Outcome, after ...time.Duration) Settlement {
+	s := Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: o, After: cmp.Or(after...)}
 	switch o {
 	case Completed:
 		s.Answer = &answers.Answer{Text: j.Key.String()}
@@ -290,13 +274,6 @@ func settlement(j Job, o Outcome) Settlement {
 	case Unavailable:
 		s.ErrorCode, s.ErrorMessage = "secret", "message"
 	}
-	return s
-}
-
-// after returns a settlement of a job that waits.
-func after(d time.Duration, j Job, o Outcome) Settlement {
-	s := settlement(j, o)
-	s.After = d
 	return s
 }
 

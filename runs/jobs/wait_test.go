@@ -10,29 +10,35 @@ import (
 // client leaves.
 func TestWaitingClaimGetsAJob(t *testing.T) {
 	s := newSite(t).process()
-	wait := func(ctx context.Context, providers ...string) <-chan claimed {
+	wait := func(ctx context.Context, providers ...string) func() ([]Job, error) {
 		return s.goClaim(ctx, ClaimRequest{Providers: providers, Wait: time.Minute})
 	}
+	want := func(n int, claim func() ([]Job, error), what string) []Job {
+		t.Helper()
+		got, err := claim()
+		must(t, err)
+		equal(t, n, len(got), what)
+		return got
+	}
 	s.order(1)
-	equal(t, "settled", s.settle(Completed, s.jobsOf(wait(t.Context()))...), "there is a job already")
+	s.settle(Completed, want(1, wait(t.Context()), "there is a job already")...)
 	leaving, leave := context.WithCancel(t.Context())
 	other, gone, first := wait(t.Context(), "p2"), wait(leaving, "p2"), wait(t.Context())
 	s.order(1)
-	job := s.jobsOf(first)
+	job := want(1, first, "a run was created")
 	for _, o := range []Outcome{Released, Throttled} {
 		next := wait(t.Context(), "p1")
 		s.settle(o, job...)
 		if o == Throttled {
 			s.pass(time.Minute)
 		}
-		job = s.jobsOf(next)
+		job = want(1, next, string(o))
 	}
-	equal(t, 1, len(job), "jobs after all")
 	leave()
-	if got := <-gone; got.err == nil {
+	if got, err := gone(); err == nil {
 		t.Errorf("a client that left got %v", got)
 	}
 	s.d.Stop()
-	equal(t, 0, len(s.jobsOf(other)), "jobs at the end")
-	equal(t, 0, len(s.jobsOf(wait(t.Context()))), "jobs after the end")
+	want(0, other, "at the end")
+	want(0, wait(t.Context()), "after the end")
 }
