@@ -1,7 +1,6 @@
 package runs_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -9,7 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"aiv/auth"
 	"aiv/idempotency"
 	"aiv/runs"
 	"aiv/store"
@@ -47,17 +45,17 @@ func TestCreateWrites(t *testing.T) {
 // routes and methods are independent.
 func TestKeyReused(t *testing.T) {
 	s, r := newProcess(t)
-	first := create(t, r, s.request("key", 2, 2, 1))
-	reused := func(name string, change func(*runs.Proposal)) {
+	request := func(change func(*runs.Proposal)) *runs.CreateRequest {
 		q := s.request("key", 2, 2, 1)
 		change(q.Proposal)
-		fails(t, r, q, runs.ErrKeyReused, name)
+		return q
 	}
+	first := create(t, r, request(func(*runs.Proposal) {}))
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[runs.Proposal]()) {
 		if f.Name == "Orderer" || f.Name == "CatalogRevision" {
 			continue // not of the request
 		}
-		reused(f.Name, func(p *runs.Proposal) {
+		fails(t, r, request(func(p *runs.Proposal) {
 			switch v := reflect.ValueOf(p).Elem().FieldByIndex(f.Index); v.Kind() {
 			case reflect.String:
 				v.SetString("x")
@@ -66,21 +64,17 @@ func TestKeyReused(t *testing.T) {
 			default:
 				slices.Reverse(v.Interface().([]string))
 			}
-		})
+		}), runs.ErrKeyReused, f.Name)
 	}
-	reused("fewer models", func(p *runs.Proposal) { p.ModelIDs = p.ModelIDs[:1] })
-	reused("a model as a question", func(p *runs.Proposal) {
+	fails(t, r, request(func(p *runs.Proposal) {
 		p.ModelIDs, p.QuestionIDs = p.ModelIDs[:1], append([]string{p.ModelIDs[1]}, p.QuestionIDs...)
-	})
-	rotated := requestOf(&auth.Credential{ID: store.NewID(), AccountID: s.credential.AccountID}, "key", 2, 2, 1)
-	rotated.Proposal.CatalogRevision = 99
-	replays(t, r, rotated, first)
+	}), runs.ErrKeyReused, "a model as a question")
+	replays(t, r, request(func(p *runs.Proposal) { p.Orderer.CredentialID, p.CatalogRevision = store.NewID(), 99 }), first)
 	s.wantRuns(t, 1)
 
 	route, method := s.request("key", 2, 2, 1), s.request("key", 2, 2, 1)
 	route.Operation.Route, method.Operation.Method = "/v1/other", "PUT"
-	spelled, foreign := s.request("Key", 2, 2, 1), requestOf(s.customer(t), "key", 2, 2, 1)
-	for _, q := range []*runs.CreateRequest{spelled, foreign, route, method} {
+	for _, q := range []*runs.CreateRequest{s.request("Key", 2, 2, 1), requestOf(s.customer(t), "key", 2, 2, 1), route, method} {
 		create(t, r, q)
 	}
 	s.wantRuns(t, 5)
@@ -105,23 +99,22 @@ func TestRefusedRunWritesNothing(t *testing.T) {
 		fails(t, r, s.request("key", 1, 1, 1), runs.ErrKeyReused, "another request with a used key")
 	}
 	s.wantRuns(t, 1)
+
+	// If the key cannot be looked up, a refusal is not the response: the request may be a replay.
+	pool, err := store.OpenHot(t.Context(), s.url, 1)
+	must(t, err)
+	pool.Close()
+	verdict = no
+	_, err = newRuns(runs.Config{Pool: pool, Checks: check}).Create(t.Context(), s.request("key", 1, 1, 1))
+	if errors.Is(err, no) || !store.IsUnavailable(err) {
+		t.Errorf("got %v, want a temporary error", err)
+	}
+
 	verdict = nil
 	if n, err := idempotency.Purge(t.Context(), s.pool, 0); n != 1 || err != nil {
 		t.Fatalf("purged %d, %v", n, err)
 	}
 	create(t, r, s.request("key", 1, 1, 2)) // a purged key is free again
-
-	// If the key cannot be looked up, a refusal is not the response: the request may be a replay.
-	pool, err := store.OpenHot(t.Context(), s.url, 1)
-	must(t, err)
-	r = newRuns(runs.Config{Pool: pool, Checks: check})
-	pool.Close()
-	verdict = away
-	fails(t, r, s.request("key", 1, 1, 1), away)
-	verdict = no
-	if _, err := r.Create(t.Context(), s.request("key", 1, 1, 1)); errors.Is(err, no) || !store.IsUnavailable(err) {
-		t.Errorf("got %v, want a temporary error", err)
-	}
 }
 
 // TestConcurrentDuplicates sends the same request many times at once, through two processes. It creates one run, also
@@ -148,34 +141,8 @@ func TestConcurrentDuplicates(t *testing.T) {
 			result.Replayed = true
 			results[k] = result
 		})
-		run := results[0].RunID
-		want := &runs.CreateResult{RunID: run, Response: []byte(run.Text("run") + " queued"), Replayed: true}
-		equal(t, slices.Repeat([]*runs.CreateResult{want}, len(results)), results, "the results of duplicates")
+		equal(t, slices.Repeat(results[:1], len(results)), results, "the results of duplicates")
 		equal(t, int64(1), made.Load(), "duplicates created the run")
 	}
 	s.wantRuns(t, 4)
-}
-
-// TestCallerGivesUp: a run whose caller gives up after its batch has started is written, and replayed when the caller
-// retries. One whose caller gave up before its batch started is not written.
-func TestCallerGivesUp(t *testing.T) {
-	s := newSite(t)
-	r, held, goOn := s.heldUp(t, "")
-	ctx, cancel := context.WithCancel(t.Context())
-	first := goCreate(ctx, r, s.request("first", 1, 1, 1))
-	<-held
-	second := goCreate(ctx, r, s.request("second", 1, 1, 1))
-	storetest.Eventually(t, "the second request waits", func() bool { return r.Stats().Small.Waiting > 0 })
-	cancel()
-	for _, gaveUp := range []*outcome{first, second} {
-		if _, err := gaveUp.wait(); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
-		}
-	}
-	goOn()
-	result, err := r.Create(t.Context(), s.request("first", 1, 1, 1))
-	must(t, err)
-	equal(t, true, result.Replayed, "the first run was written")
-	create(t, r, s.request("second", 1, 1, 1))
-	s.wantRuns(t, 2)
 }

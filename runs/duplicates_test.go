@@ -30,18 +30,18 @@ func TestDuplicateAlone(t *testing.T) {
 			storetest.SetLockTimeout(t, s.pool, "2s")
 			r := s.process(t, "&lock_timeout=0&statement_timeout=0")
 			claimed := s.claim(t, "key")
-			var waiting []*outcome
+			var waiting []func() error
 			for range 5 { // more than may be retried at a time
-				waiting = append(waiting, goCreate(t.Context(), r, s.request("key", 1, 1, repetitions)))
+				waiting = append(waiting, goCreate(t, r, s.request("key", 1, 1, repetitions)))
 			}
 			s.waiting(t, "transactionid")
 			for i := range 2 {
 				create(t, r, s.request(fmt.Sprint(i), 1, 1, repetitions))
 			}
 			must(t, claimed.Rollback(t.Context()))
-			for _, w := range waiting {
+			for _, wait := range waiting {
 				// A cluster gives up on locks sooner.
-				if _, err := w.wait(); !storetest.OnCitus() || !errors.Is(err, runs.ErrKeyInUse) {
+				if err := wait(); !storetest.OnCitus() || !errors.Is(err, runs.ErrKeyInUse) {
 					must(t, err)
 				}
 			}
@@ -66,16 +66,16 @@ func TestBatchWithADuplicate(t *testing.T) {
 				storetest.SetLockTimeout(t, s.pool, "5s") // on a cluster also that of a batch
 			}
 			claimed := s.claim(t, "5")
-			_, outcomes := s.inOneBatch(t, settings, s.numbered(20))
-			for i, o := range outcomes {
+			sent := s.inOneBatch(t, settings, func([]*runs.CreateRequest) {})
+			for i, wait := range sent {
 				if i != 5 {
-					o.created(t, "request ", i)
+					must(t, wait())
 				}
 			}
 			if want == nil {
 				must(t, claimed.Rollback(t.Context()))
 			}
-			if _, err := outcomes[5].wait(); !errors.Is(err, want) {
+			if err := sent[5](); !errors.Is(err, want) {
 				t.Errorf("the waiting request: got %v, want %v", err, want)
 			}
 			s.wantRuns(t, written)

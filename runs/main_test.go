@@ -14,7 +14,6 @@ import (
 	"aiv/store"
 	"aiv/store/storetest"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -135,14 +134,6 @@ func requestOf(c *auth.Credential, key string, models, questions int, repetition
 	}
 }
 
-// numbered returns n requests for a run of one job.
-func (s *site) numbered(n int) (requests []*runs.CreateRequest) {
-	for i := range n {
-		requests = append(requests, s.request(fmt.Sprint(i), 1, 1, 1))
-	}
-	return requests
-}
-
 // verify reports broken invariants: for instance, a run that lacks some of what is written with it.
 func (s *site) verify(t *testing.T) {
 	t.Helper()
@@ -159,7 +150,10 @@ func (s *site) wantRuns(t *testing.T, want int) {
 // create creates a run. It fails the test if the request is a replay.
 func create(t *testing.T, r *runs.Runs, q *runs.CreateRequest) *runs.CreateResult {
 	t.Helper()
-	return goCreate(t.Context(), r, q).created(t, q.Key)
+	result, err := r.Create(t.Context(), q)
+	must(t, err)
+	equal(t, false, result.Replayed, q.Key, " is replayed")
+	return result
 }
 
 // createAtOnce creates n runs at once.
@@ -172,35 +166,11 @@ func createAtOnce(t *testing.T, r *runs.Runs, n int, request func(i int) *runs.C
 	})
 }
 
-// outcome is the outcome of a request, when done is closed.
-type outcome struct {
-	done   chan struct{}
-	result *runs.CreateResult
-	err    error
-}
-
-// goCreate sends a request in the background.
-func goCreate(ctx context.Context, r *runs.Runs, q *runs.CreateRequest) *outcome {
-	o := &outcome{done: make(chan struct{})}
-	go func() {
-		defer close(o.done)
-		o.result, o.err = r.Create(ctx, q)
-	}()
-	return o
-}
-
-func (o *outcome) wait() (*runs.CreateResult, error) {
-	<-o.done
-	return o.result, o.err
-}
-
-// created fails the test unless the request creates a run.
-func (o *outcome) created(t *testing.T, what ...any) *runs.CreateResult {
-	t.Helper()
-	result, err := o.wait()
-	must(t, err)
-	equal(t, false, result.Replayed, fmt.Sprint(what...), " is replayed")
-	return result
+// goCreate sends a request in the background. The function that it returns waits for its error.
+func goCreate(t *testing.T, r *runs.Runs, q *runs.CreateRequest) (wait func() error) {
+	failed := make(chan error, 1)
+	go func() { failed <- ignore(r.Create(t.Context(), q)) }()
+	return func() error { return <-failed }
 }
 
 // fails fails the test unless a request fails with an error.
@@ -229,20 +199,6 @@ func replays(t *testing.T, r *runs.Runs, q *runs.CreateRequest, first *runs.Crea
 	got, err := r.Create(t.Context(), q)
 	must(t, err)
 	equal(t, &want, got, "the replay")
-}
-
-// whileWaiting looks while f waits for a row that a transaction has locked, and rolls that back unless look has ended
-// it. It returns the error of f.
-func (s *site) whileWaiting(t *testing.T, locked pgx.Tx, f func() error, look func()) error {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	s.waiting(t, "transactionid")
-	look()
-	if err := locked.Rollback(t.Context()); !errors.Is(err, pgx.ErrTxClosed) {
-		must(t, err)
-	}
-	return <-done
 }
 
 // waiting waits until a statement waits for a lock of the given kind. It ignores the first wait of a batch, which ends

@@ -14,6 +14,7 @@ import (
 	"aiv/runs"
 	"aiv/store"
 	"aiv/store/schema"
+	"aiv/store/storetest"
 )
 
 const day = 24 * time.Hour
@@ -46,24 +47,24 @@ func (s *site) backdate(t *testing.T, to time.Time) {
 			sum(jobs_failed) FROM measurement_runs GROUP BY 1, 2`)
 }
 
-func (s *site) purger() *runs.Purger {
-	return &runs.Purger{Pool: s.pool, Actor: "test", Tables: insights.Capability.Tables}
+// purge deletes runs that finished before a time. The tables are those of the package and more.
+func (s *site) purge(ctx context.Context, before time.Time, progress func(runs.Purged), more ...schema.Table) (runs.Purged, error) {
+	p := &runs.Purger{Pool: s.pool, Actor: "test", Tables: slices.Concat(insights.Capability.Tables, more), Progress: progress}
+	return p.FinishedBefore(ctx, before, day)
 }
 
-// rowCounts counts the rows of an account.
-type rowCounts struct{ Runs, Jobs, Models, Usage, Keys, Alerts, AlertsOfRuns, RunsCharged, JobsCharged int }
-
-func (s *site) left(t *testing.T, account store.ID) rowCounts {
+// left verifies the database and returns what an account has: runs, jobs, models, usage records, keys, and alerts, some
+// of them about runs; and the runs and jobs that it was charged for.
+func (s *site) left(t *testing.T, account store.ID) string {
 	t.Helper()
-	n, err := store.CollectOne(t.Context(), s.pool, pgx.RowToStructByPos[rowCounts], `
-SELECT (SELECT count(*) FROM measurement_runs WHERE account_id = $1), (SELECT count(*) FROM measurement_jobs WHERE account_id = $1),
-  (SELECT count(*) FROM measurement_run_models WHERE account_id = $1), (SELECT count(*) FROM usage_records WHERE account_id = $1),
-  (SELECT count(*) FROM idempotency_records WHERE account_id = $1),
+	s.verify(t)
+	return storetest.Value[string](t, s.pool, `
+SELECT format('%s %s %s %s %s, %s alerts, %s of runs; charged %s %s', (SELECT count(*) FROM measurement_runs WHERE account_id = $1),
+  (SELECT count(*) FROM measurement_jobs WHERE account_id = $1), (SELECT count(*) FROM measurement_run_models WHERE account_id = $1),
+  (SELECT count(*) FROM usage_records WHERE account_id = $1), (SELECT count(*) FROM idempotency_records WHERE account_id = $1),
   (SELECT count(*) FROM alerts WHERE account_id = $1), (SELECT count(run_id) FROM alerts WHERE account_id = $1),
   (SELECT sum(runs) FROM account_months WHERE account_id = $1),
-  (SELECT sum(jobs_ordered) FROM account_months WHERE account_id = $1)`, account)
-	must(t, err)
-	return n
+  (SELECT sum(jobs_ordered) FROM account_months WHERE account_id = $1))`, account)
 }
 
 // TestPurgeDeletesOldFinalRuns deletes final runs of all accounts that finished before a time and can't be replayed,
@@ -78,55 +79,45 @@ func TestPurgeDeletesOldFinalRuns(t *testing.T) {
 	s.past(t, 1, 90*day, true)
 	s.past(t, 1, 2*time.Hour, true)
 
-	var steps []int64
-	p := s.purger()
-	p.Progress = func(total runs.Purged) { steps = append(steps, total.Runs) }
-	purged, err := p.FinishedBefore(t.Context(), time.Now().Add(-30*day), day)
-	must(t, err)
-	if want := (runs.Purged{Runs: 251, Jobs: 1004}); purged != want || len(steps) < 4 {
-		t.Errorf("got %+v in the steps %v, want %+v in at least 4 steps", purged, steps, want)
+	steps := 0
+	purged, err := s.purge(t.Context(), time.Now().Add(-30*day), func(runs.Purged) { steps++ })
+	if want := (runs.Purged{Runs: 251, Jobs: 1004}); err != nil || purged != want || steps < 4 {
+		t.Errorf("got %+v in %d steps, %v, want %+v in at least 4 steps", purged, steps, err, want)
 	}
-	s.verify(t)
-	equal(t, rowCounts{5, 20, 10, 5, 5, 255, 5, 255, 1020}, s.left(t, first), "rows of the first account")
+	equal(t, "5 20 10 5 5, 255 alerts, 5 of runs; charged 255 1020", s.left(t, first))
 	// Whatever the time is, runs whose key may be replayed stay.
-	purged, err = p.FinishedBefore(t.Context(), time.Now(), day)
+	purged, err = s.purge(t.Context(), time.Now(), nil)
 	must(t, err)
 	equal(t, runs.Purged{Runs: 3, Jobs: 12}, purged)
-	s.verify(t)
-	equal(t, rowCounts{1, 4, 2, 1, 1, 2, 1, 2, 8}, s.left(t, s.credential.AccountID), "rows of the second account")
+	equal(t, "1 4 2 1 1, 2 alerts, 1 of runs; charged 2 8", s.left(t, s.credential.AccountID))
 }
 
 // TestPurgeInterrupted ends a purge between two steps and in the middle of a step. What is left is consistent, and the
 // next purge deletes it, as soon as another session has unlocked it.
 func TestPurgeInterrupted(t *testing.T) {
 	s := newSite(t)
+	account := s.credential.AccountID
 	s.past(t, 130, 90*day, true)
 	before := time.Now().Add(-30 * day)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	p := s.purger()
-	p.Progress = func(runs.Purged) { cancel() }
-	if purged, err := p.FinishedBefore(ctx, before, day); !errors.Is(err, context.Canceled) || purged.Runs != 100 {
+	if purged, err := s.purge(ctx, before, func(runs.Purged) { cancel() }); !errors.Is(err, context.Canceled) || purged.Runs != 100 {
 		t.Fatalf("between steps: got %+v, %v", purged, err)
 	}
 	s.verify(t)
-
-	p = s.purger()
 	broken := errors.New("broken")
-	p.Tables = append(slices.Clone(p.Tables), schema.Table{Purge: schema.Purge{
-		Delete: func(context.Context, pgx.Tx, string, store.ID, []store.ID) error { return broken }}})
-	if purged, err := p.FinishedBefore(t.Context(), before, day); !errors.Is(err, broken) || purged.Runs != 0 {
+	fails := func(context.Context, pgx.Tx, string, store.ID, []store.ID) error { return broken }
+	purged, err := s.purge(t.Context(), before, nil, schema.Table{Purge: schema.Purge{Delete: fails}})
+	if !errors.Is(err, broken) || purged.Runs != 0 {
 		t.Fatalf("in a step: got %+v, %v", purged, err)
 	}
-	s.verify(t)
-	equal(t, rowCounts{30, 120, 60, 30, 30, 130, 30, 130, 520}, s.left(t, s.credential.AccountID), "rows after interruptions")
+	equal(t, "30 120 60 30 30, 130 alerts, 30 of runs; charged 130 520", s.left(t, account))
 
-	locked := begin(t, s.pool, `SELECT FROM measurement_runs WHERE account_id = $1 FOR KEY SHARE`, s.credential.AccountID)
-	must(t, s.whileWaiting(t, locked, func() error {
-		purged, err := s.purger().FinishedBefore(t.Context(), before, day)
-		equal(t, int64(30), purged.Runs, "runs of the next purge")
-		return err
-	}, func() {}))
-	equal(t, 0, s.left(t, s.credential.AccountID).Runs, "left")
-	s.verify(t)
+	locked := begin(t, s.pool, `SELECT FROM measurement_runs WHERE account_id = $1 FOR KEY SHARE`, account)
+	ended := make(chan error, 1)
+	go func() { ended <- ignore(s.purge(t.Context(), before, nil)) }()
+	s.waiting(t, "transactionid")
+	must(t, locked.Rollback(t.Context()))
+	must(t, <-ended)
+	equal(t, "0 0 0 0 0, 130 alerts, 0 of runs; charged 130 520", s.left(t, account))
 }

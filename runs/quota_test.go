@@ -63,8 +63,7 @@ func TestQuotaAndReplay(t *testing.T) {
 		replays(t, r, s.request("first", 1, 2, 3), first)
 	}
 	fails(t, r, s.request("first", 1, 2, 1), runs.ErrKeyReused, "the key with another request")
-	// More than the account may order is used.
-	s.meter(new(int64(5)), nil)
+	s.meter(new(int64(5)), nil) // more is used
 	refuses(t, r, s.request("second", 1, 1, 1), 0, false)
 	s.meter(nil, new(int64(5)))
 	refuses(t, r, s.request("second", 1, 1, 1), 0, true)
@@ -107,17 +106,13 @@ func TestDefaultBound(t *testing.T) {
 	for name, jobs := range map[string]int64{"small": 1, "large": 5_100} {
 		t.Run(name, func(t *testing.T) {
 			s, r := newProcess(t)
-			next := 0
-			request := func() *runs.CreateRequest {
-				next++
-				return s.request(fmt.Sprint(next), 1, int(jobs+99)/100, min(jobs, 100))
-			}
-			create(t, r, request())
+			request := func(key string) *runs.CreateRequest { return s.request(key, 1, int(jobs+99)/100, min(jobs, 100)) }
+			create(t, r, request("1"))
 			s.exec(t, `UPDATE account_months SET jobs_ordered = $1`, runs.DefaultMaxUnfinishedJobs-jobs)
-			create(t, r, request()) // fills the bound, and this process learns of it
-			refuses(t, r, request(), 0, true)
+			create(t, r, request("2")) // fills the bound, and this process learns of it
+			refuses(t, r, request("3"), 0, true)
 			s.exec(t, `UPDATE account_months SET jobs_completed = $1`, jobs)
-			create(t, r, request())
+			create(t, r, request("3"))
 		})
 	}
 }
@@ -133,14 +128,16 @@ func TestLockedMonth(t *testing.T) {
 			r := s.process(t, "&lock_timeout=60s")
 			create(t, r, s.request("first", 1, 1, 1))
 			month := begin(t, s.pool, `SELECT FROM account_months WHERE account_id = $1 FOR UPDATE`, s.credential.AccountID)
-			second := func() error { return ignore(r.Create(t.Context(), s.request("second", 1, 1, 1))) }
-			err := s.whileWaiting(t, month, second, func() {
-				c := *s.customer(t)
-				c.JobsPerMonth = quota
-				create(t, r, requestOf(&c, "other", 1, 1, 1))
-			})
+			second := s.request("second", 1, 1, 1)
+			wait := goCreate(t, r, second)
+			s.waiting(t, "transactionid")
+			c := *s.customer(t)
+			c.JobsPerMonth = quota
+			create(t, r, requestOf(&c, "other", 1, 1, 1))
+			must(t, month.Rollback(t.Context()))
+			err := wait()
 			if storetest.OnCitus() && store.IsLockTimeout(err) { // a cluster gives up on locks sooner
-				err = second()
+				err = ignore(r.Create(t.Context(), second))
 			}
 			must(t, err)
 			s.wantRuns(t, 3)
@@ -171,15 +168,13 @@ func TestUsageOfMonths(t *testing.T) {
 	r := s.process(t, "&timezone=America%2FNew_York")
 	for i, created := range []string{"2026-01-31 23:59:59.999999Z", "2026-02-01Z", "2026-02-28 23:59:59.999999Z",
 		"2026-03-01Z", "2026-03-31 23:59:59.999999Z", "2026-04-01Z"} {
-		run := create(t, r, s.request(created, 1, 1, 10))
 		s.exec(t, `UPDATE measurement_runs SET created_at = $2, started_at = $2, status = 'running', jobs_completed = $3
-			WHERE id = $1`, run.RunID, created, i+1)
+			WHERE id = $1`, create(t, r, s.request(created, 1, 1, 10)).RunID, created, i+1)
 	}
-	final := create(t, r, s.request("final", 1, 1, 10)) // counted by account_months
 	s.exec(t, `UPDATE measurement_runs SET created_at = $2, started_at = $2, finished_at = $2, status = 'completed',
-		jobs_completed = 10 WHERE id = $1`, final.RunID, "2026-01-15Z")
+		jobs_completed = 10 WHERE id = $1`, create(t, r, s.request("final", 1, 1, 10)).RunID, "2026-01-15Z") // counted by account_months
 	var got []int64
-	for _, month := range []time.Month{time.January, time.February, time.March, time.April} {
+	for month := time.January; month <= time.April; month++ {
 		u, err := r.MonthOf(t.Context(), s.credential.AccountID, new(time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC)))
 		must(t, err)
 		got = append(got, u.Completed)

@@ -54,8 +54,9 @@ func TestClosedProvider(t *testing.T) {
 			`UPDATE provider_throttles SET until = now()`},
 		"unmet": {`UPDATE provider_dependencies SET met = dependency <> 'legal_approval' WHERE provider_code = 'p1'`,
 			`UPDATE provider_dependencies SET met = true`},
-		"no claims in this minute": {`INSERT INTO provider_settings (provider_code, per_minute) VALUES ('p1', 0)`, `DELETE FROM provider_settings`},
-		"no leases":                {`INSERT INTO provider_settings (provider_code, in_flight) VALUES ('p1', 0)`, `DELETE FROM provider_settings`},
+		"no claims in this minute": {`INSERT INTO provider_settings (provider_code, per_minute) VALUES ('p1', 0)`,
+			`DELETE FROM provider_settings`},
+		"no leases": {`INSERT INTO provider_settings (provider_code, in_flight) VALUES ('p1', 0)`, `DELETE FROM provider_settings`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)

@@ -196,7 +196,8 @@ FROM measurement_runs r WHERE id = $1`, run)
 // cancel cancels a run as package runs does.
 func (s *site) cancel(run store.ID) {
 	s.t.Helper()
-	s.exec(`SELECT cancel_run($1, $2)`, storetest.Value[store.ID](s.t, s.pool, `SELECT account_id FROM measurement_runs WHERE id = $1`, run), run)
+	account := storetest.Value[store.ID](s.t, s.pool, `SELECT account_id FROM measurement_runs WHERE id = $1`, run)
+	s.exec(`SELECT cancel_run($1, $2)`, account, run)
 }
 
 // check fails the test unless counters equal rows and each job is in one row.
