@@ -1,7 +1,7 @@
 package idempotency
 
 import (
-	"encoding/hex"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,14 +12,14 @@ import (
 	"aiv/store"
 	"aiv/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// TestHashOf: different lists of fields have different hashes, even if their concatenations are equal.
+// TestHashOf: different lists of fields have different hashes, even if their concatenations are equal. The hash is stored,
+// so it must not change.
 func TestHashOf(t *testing.T) {
 	long := strings.Repeat("x", 300) // its length takes two bytes
 	seen := make(map[Hash][]string)
@@ -32,52 +32,46 @@ func TestHashOf(t *testing.T) {
 		}
 		seen[h] = fields
 	}
-	// The hash is stored, so it must not change: SHA-256 of 01 'a' 02 'b' 'c', by Python's hashlib.
-	got := HashOf("a", "bc")
-	if want := "ea1cc672b17a5c99d273503a298965ef39b3616dfc46fb44022907c44f4e34fa"; hex.EncodeToString(got[:]) != want {
-		t.Errorf("got %x, want %s", got, want)
-	}
+	// SHA-256 of 01 'a' 02 'b' 'c', by Python's hashlib.
+	equal(t, "ea1cc672b17a5c99d273503a298965ef39b3616dfc46fb44022907c44f4e34fa", fmt.Sprintf("%x", HashOf("a", "bc")))
 }
-
-var (
-	a, b = store.NewID(), store.NewID() // accounts
-	runs = Operation{"POST", "/v1/runs"}
-)
 
 const response = "{\"k\":\t\"\x00\xff\"}\n"
 
-// remember inserts records of account a with these keys and this age, all of one new run, which it returns.
-func remember(t *testing.T, pool *pgxpool.Pool, age string, keys ...string) (run store.ID) {
+// remember inserts records with these keys and this age, of a new run of a new account.
+func remember(t *testing.T, pool *pgxpool.Pool, age string, keys ...string) (account, run store.ID) {
 	t.Helper()
-	run = store.NewID()
+	account, run = store.NewID(), store.NewID()
 	_, err := pool.Exec(t.Context(), `
 INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer, created_at)
-SELECT $1, 'POST', '/v1/runs', unnest($2::text[]), sha256('x'), $3, $4, now() - $5::interval`, a, keys, run, []byte(response), age)
-	storetest.Must(t, err)
-	return run
+SELECT $1, 'POST', '/v1/runs', unnest($2::text[]), sha256('x'), $3, $4, now() - $5::interval`, account, keys, run, []byte(response), age)
+	must(t, err)
+	return account, run
 }
 
 func TestLoadFindsTheRecord(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)
-	want := &Record{RunID: remember(t, pool, "0", "Key"), Response: []byte(response)}
-	hex.Decode(want.RequestHash[:], []byte("2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"))
+	account, run := remember(t, pool, "0", "Key")
 	for _, test := range []struct {
-		scope Scope
-		key   string
-		want  *Record
+		account            store.ID
+		method, route, key string
+		found              bool
 	}{
-		{Scope{a, runs}, "Key", want},
-		{Scope{a, runs}, "Ke", nil},
-		{Scope{a, runs}, "key", nil},
-		{Scope{b, runs}, "Key", nil},
-		{Scope{a, Operation{"PUT", "/v1/runs"}}, "Key", nil},
-		{Scope{a, Operation{"POST", "/v1/run"}}, "Key", nil},
+		{account, "POST", "/v1/runs", "Key", true},
+		{account, "POST", "/v1/runs", "Ke", false},
+		{account, "POST", "/v1/runs", "key", false},
+		{store.NewID(), "POST", "/v1/runs", "Key", false},
+		{account, "PUT", "/v1/runs", "Key", false},
+		{account, "POST", "/v1/run", "Key", false},
 	} {
-		got, err := Load(t.Context(), pool, test.scope, test.key)
-		if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
-			t.Errorf("%+v, %s: %v (-want +got):\n%s", test.scope, test.key, err, diff)
+		var want *Record
+		if test.found {
+			want = &Record{RequestHash: sha256.Sum256([]byte("x")), RunID: run, Response: []byte(response)}
 		}
+		got, err := Load(t.Context(), pool, Scope{test.account, Operation{test.method, test.route}}, test.key)
+		must(t, err)
+		equal(t, want, got, test)
 	}
 }
 
@@ -106,12 +100,10 @@ func TestPurgeKeepsReplayableKeys(t *testing.T) {
 		}
 		purged.Add(n)
 	})
-	if n := purged.Load(); n != int64(len(keys)+2) {
-		t.Errorf("purged: got %d, want %d", n, len(keys)+2)
-	}
+	equal(t, int64(len(keys)+2), purged.Load(), "purged")
 	left, err := store.Collect(t.Context(), pool, pgx.RowTo[string], `SELECT key FROM idempotency_records ORDER BY key`)
-	storetest.Must(t, err)
-	if diff := cmp.Diff([]string{"now", "younger"}, left); diff != "" {
-		t.Errorf("keys (-want +got):\n%s", diff)
-	}
+	must(t, err)
+	equal(t, []string{"now", "younger"}, left, "keys")
 }
+
+var must, equal = storetest.Must, storetest.Equal

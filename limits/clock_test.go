@@ -1,13 +1,13 @@
-package limits_test
+package limits
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"aiv/auth"
-	"aiv/limits"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -36,7 +36,7 @@ func (c clock) to(t *testing.T, present string) {
 func TestClockSteps(t *testing.T) {
 	c := newClock(t)
 	key := c.key(t, 3).Hash
-	processes := []*limits.Limiter{c.process(t), c.process(t)}
+	processes := []*Limiter{c.process(t), c.process(t)}
 	for _, step := range []struct {
 		name, clock string
 		admitted    []bool
@@ -94,11 +94,9 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 	admit(true, false)
 	c.set(t, k, auth.Terms{RateLimit: new(2)})
 	admit(false, false)
-	storetest.Verify(t, c.pool, limits.Invariants()...)
+	storetest.Verify(t, c.pool, Invariants()...)
 	c.set(t, k, auth.Terms{RateLimit: new(4)})
-	together, err := l.AdmitTogether(t.Context(), []auth.Hash{k.Hash, k.Hash})
-	must(t, err)
-	equal(t, []bool{true, false}, []bool{together[0].Admitted, together[1].Admitted}, "two requests where one has room")
+	equal(t, []string{"0 true", "0 false"}, together(t, l, k, k), "two requests where one has room")
 	c.to(t, "2030-01-01 12:01:00Z") // earlier than the process expects
 	admit(true, true, true, true)
 	spent()
@@ -110,21 +108,16 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 // of the batch is counted once.
 func TestExpiredKey(t *testing.T) {
 	c := newClock(t)
-	other := c.key(t, 1000).Hash
+	other, l := c.key(t, 1000), c.process(t)
 	end := time.Date(2030, 1, 1, 12, 0, 30, 0, time.UTC)
-	l := c.process(t)
-	for i, limit := range []int{1, 1000} {
+	for limit, want := range map[int]string{1: "0 false", 1000: "998 true"} {
 		expires := c.key(t, limit)
 		c.set(t, expires, auth.Terms{ExpiresAt: &end})
 		c.to(t, "2030-01-01 12:00:00Z")
-		if a, err := l.AdmitTogether(t.Context(), []auth.Hash{expires.Hash, expires.Hash, other}); err != nil || a[1] == nil {
-			t.Fatalf("limit %d: %v, %v", limit, a, err)
-		}
+		equal(t, want, together(t, l, expires, expires)[1])
+		before := admitted(t, l, other).Window.Remaining
 		c.to(t, "2030-01-01 12:00:30Z")
-		a, err := l.AdmitTogether(t.Context(), []auth.Hash{expires.Hash, other})
-		if err != nil || a[0] != nil || a[1] == nil || a[1].Window.Remaining != 998-2*i {
-			t.Errorf("limit %d: got %+v, %v, want nothing for the expired key and %d remaining for the other", limit, a, err, 998-2*i)
-		}
+		equal(t, []string{"", fmt.Sprint(before-1, " true")}, together(t, l, expires, other), "limit ", limit)
 	}
 }
 
@@ -161,7 +154,7 @@ func TestPurgeUsesTheEarlierClock(t *testing.T) {
 		{0, 0, false},
 	} {
 		c.to(t, time.Now().Add(test.ahead).Format(time.RFC3339Nano))
-		rows, err := limits.Purge(t.Context(), pool)
+		rows, err := Purge(t.Context(), pool)
 		_, skewed := errors.AsType[*store.ClockError](err)
 		if rows != test.rows || skewed != test.skewed || err != nil && !skewed {
 			t.Errorf("a clock %v ahead: got %d, %v, want %d rows", test.ahead, rows, err, test.rows)

@@ -1,4 +1,4 @@
-package limits_test
+package limits
 
 import (
 	"errors"
@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
-	"aiv/limits"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -84,21 +83,21 @@ func open(t testing.TB, url string) *pgxpool.Pool {
 }
 
 // process returns a limiter with its own connections, like that of another process.
-func (s *site) process(t testing.TB) *limits.Limiter {
+func (s *site) process(t testing.TB) *Limiter {
 	t.Helper()
-	return newLimiter(t, limits.Config{Pool: open(t, s.url), MaxWaiting: 100_000})
+	return newLimiter(t, Config{Pool: open(t, s.url), MaxWaiting: 100_000})
 }
 
-func newLimiter(t testing.TB, c limits.Config) *limits.Limiter {
+func newLimiter(t testing.TB, c Config) *Limiter {
 	t.Helper()
 	if c.Counts == nil {
 		var err error
-		c.Counts, err = limits.OpenCounts(t.Context(), c.Pool)
+		c.Counts, err = OpenCounts(t.Context(), c.Pool)
 		must(t, err)
 		t.Cleanup(c.Counts.Close)
 	}
 	c.Timeout, c.CatalogRevision = 2*time.Minute, "0::bigint"
-	return limits.New(c)
+	return New(c)
 }
 
 // outcomes has, by key and window, how many requests remained as admitted ones were told, and -1 for each refused one.
@@ -107,7 +106,7 @@ type outcomes struct {
 	all map[string][]int
 }
 
-func (o *outcomes) add(key int, a *limits.Admission) {
+func (o *outcomes) add(key int, a *Admission) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.all == nil {
@@ -136,19 +135,22 @@ func (o *outcomes) wantExact(t *testing.T, limit int) {
 }
 
 // TestExactLimit sends many more concurrent requests than the limits, through two processes, whose batches update many
-// rows: no deadlock, no request lost or counted twice.
+// rows, while an operator changes a key: no deadlock, no request lost or counted twice.
 func TestExactLimit(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ keys, limit, requests int }{{1, 100, 600}, {60, 10, 1200}} {
 		t.Run(fmt.Sprint(test.keys, " keys"), func(t *testing.T) {
 			s := newSite(t)
-			processes := []*limits.Limiter{s.process(t), s.process(t)}
+			processes := []*Limiter{s.process(t), s.process(t)}
 			var keys []key
 			for range test.keys {
 				keys = append(keys, s.key(t, test.limit))
 			}
 			var got outcomes
 			storetest.AtOnce(test.requests, func(i int) {
+				if i%200 == 0 {
+					s.set(t, keys[0], auth.Terms{Name: new(fmt.Sprint("change ", i))})
+				}
 				a, err := processes[i%2].Admit(t.Context(), keys[i%test.keys].Hash)
 				if err != nil {
 					t.Error(err)
@@ -166,7 +168,7 @@ var must, equal = storetest.Must, storetest.Equal
 func ignore(_ any, err error) error { return err }
 
 // admitted fails the test unless a request is admitted.
-func admitted(t testing.TB, l *limits.Limiter, k key, what ...any) *limits.Admission {
+func admitted(t testing.TB, l *Limiter, k key, what ...any) *Admission {
 	t.Helper()
 	a, err := l.Admit(t.Context(), k.Hash)
 	must(t, err)
@@ -177,9 +179,29 @@ func admitted(t testing.TB, l *limits.Limiter, k key, what ...any) *limits.Admis
 }
 
 // unknown fails the test unless a key is refused.
-func unknown(t testing.TB, l *limits.Limiter, k key, what ...any) {
+func unknown(t testing.TB, l *Limiter, k key, what ...any) {
 	t.Helper()
-	if _, err := l.Admit(t.Context(), k.Hash); !errors.Is(err, limits.ErrUnknownKey) {
+	if _, err := l.Admit(t.Context(), k.Hash); !errors.Is(err, ErrUnknownKey) {
 		t.Errorf("%s: got %v", fmt.Sprint(what...), err)
 	}
+}
+
+// together counts one request of each key in one batch, which waits for locks for as long as the sessions allow. It
+// returns how many requests remain, and whether each is admitted; nothing for a key that is not valid.
+func together(t testing.TB, l *Limiter, keys ...key) (remaining []string) {
+	t.Helper()
+	var asked []request
+	for _, k := range keys {
+		asked = append(asked, request{key: k.Hash})
+	}
+	all, err := l.admit(t.Context(), l.cfg.Pool, asked)
+	must(t, err)
+	for _, a := range all {
+		word := ""
+		if a != nil {
+			word = fmt.Sprint(a.Window.Remaining, " ", a.Admitted)
+		}
+		remaining = append(remaining, word)
+	}
+	return remaining
 }

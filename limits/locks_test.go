@@ -1,4 +1,4 @@
-package limits_test
+package limits
 
 import (
 	"errors"
@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"aiv/limits"
 	"aiv/store"
 	"aiv/store/batch"
 	"aiv/store/storetest"
@@ -27,7 +26,7 @@ func (s *site) lockRows(t *testing.T, k key) (unlock func()) {
 // several processes, and the locked one when the lock ends.
 func TestLockedRow(t *testing.T) {
 	s := newSite(t)
-	processes := []*limits.Limiter{s.process(t), s.process(t)}
+	processes := []*Limiter{s.process(t), s.process(t)}
 	locked := s.key(t, 1000)
 	admitted(t, processes[0], locked)
 	var others []key
@@ -73,7 +72,7 @@ func TestWaitingPerCredential(t *testing.T) {
 	s := newSite(t)
 	locked, other := s.key(t, 1000), s.key(t, 0)
 	const most = 40
-	l := newLimiter(t, limits.Config{Pool: open(t, s.url), MaxWaiting: most})
+	l := newLimiter(t, Config{Pool: open(t, s.url), MaxWaiting: most})
 	for _, k := range []key{locked, other} {
 		admitted(t, l, k)
 	}

@@ -4,9 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"aiv/runs/answers"
+	"aiv/store/storetest"
 )
 
 // TestStoredFormNeverChanges: the stored form is read as the answer that was stored, and stays as it is, because rows are never
@@ -32,13 +31,10 @@ func TestStoredFormNeverChanges(t *testing.T) {
 			`"answered_at":"2026-01-02T03:04:05.000006Z","searched":false,"truncated":true,"usage":{"input_tokens":0,"output_tokens":null,"searches":1000000000}}`},
 	} {
 		stored := string(test.answer.AppendStored(nil))
-		if diff := cmp.Diff(test.stored, stored); diff != "" {
-			t.Errorf("%s: the stored form (-want +got):\n%s", test.name, diff)
-		}
+		storetest.Equal(t, test.stored, stored, test.name)
 		read, err := answers.Decode(stored)
-		if diff := cmp.Diff(&test.answer, read); err != nil || diff != "" {
-			t.Errorf("%s: %v, read again (-want +got):\n%s", test.name, err, diff)
-		}
+		storetest.Must(t, err)
+		storetest.Equal(t, &test.answer, read, test.name, ", read again")
 	}
 }
 
@@ -59,8 +55,8 @@ func TestDecodeToleratesOtherMembers(t *testing.T) {
 		if (err != nil) != (test.want == nil) {
 			t.Errorf("%s: %v", test.stored, err)
 		}
-		if diff := cmp.Diff(test.want, got); err == nil && diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.stored, diff)
+		if err == nil {
+			storetest.Equal(t, test.want, got, test.stored)
 		}
 	}
 }

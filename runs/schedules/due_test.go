@@ -31,42 +31,47 @@ func outline(occurrences []schedules.Occurrence) string {
 	return strings.Join(words, " ")
 }
 
-// TestCarryOut: a due time creates a run once, however many processes look for it and however often.
-func TestCarryOut(t *testing.T) {
-	s := newSite(t)
-	made := s.create(t, change("hourly", schedules.Hourly))
+// TestDueTimeIsCarriedOutAndEvaluated: a due time creates a run once, however many processes look for it and however
+// often. The run is evaluated.
+func TestDueTimeIsCarriedOutAndEvaluated(t *testing.T) {
+	m := newMonitored(t)
+	made := m.schedule
 	if !made.NextAt.After(made.Now) || made.NextAt.Sub(made.Now) > time.Hour {
 		t.Errorf("the next due time of %s is %s", made.Now, made.NextAt)
 	}
-	first, second := s.scheduler(t, s.pool), s.scheduler(t, s.pool)
-	must(t, first.CarryOut(t.Context()))
-	equal(t, "", outline(s.occurrences(t, made.ID)), "before the due time")
+	must(t, m.process.CarryOut(t.Context()))
+	equal(t, "", outline(m.occurrences(t, made.ID)), "before the due time")
 	due := made.NextAt.Add(-time.Hour)
-	s.due(t, made.ID, due)
+	m.due(t, made.ID, due)
 	for range 3 {
-		must(t, first.CarryOut(t.Context()))
-		must(t, second.CarryOut(t.Context()))
+		must(t, m.process.CarryOut(t.Context()))
+		must(t, m.scheduler(m.pool).CarryOut(t.Context()))
 	}
-	found := s.occurrences(t, made.ID)
+	found := m.occurrences(t, made.ID)
 	if got := outline(found); got != "created" || !found[0].DueAt.Equal(due) || found[0].RunID == nil {
 		t.Fatalf("occurrences: %s", got)
 	}
-	after := s.get(t, made.ID)
+	after := m.get(t, made.ID)
 	if !after.NextAt.Equal(*made.NextAt) || !after.LastDueAt.Equal(due) || *after.LastRunID != *found[0].RunID || !after.UpdatedAt.Equal(made.UpdatedAt) {
 		t.Errorf("the schedule after its due time: %+v", after)
 	}
-	equal(t, fmt.Sprint("6 6 /v1/schedules/", made.ID.Text("sched"), " ", due.UTC().Format(time.RFC3339), " ", s.credential.UUID()),
-		storetest.Value[string](t, s.pool, `
+	equal(t, fmt.Sprint("60 60 /v1/schedules/", made.ID.Text("sched"), " ", due.UTC().Format(time.RFC3339), " ", m.credential.UUID()),
+		storetest.Value[string](t, m.pool, `
 SELECT concat_ws(' ', (SELECT count(*) FROM measurement_jobs), (SELECT sum(jobs) FROM usage_records), route, key, r.credential_id)
-FROM idempotency_records i JOIN measurement_runs r ON r.id = i.run_id`), "the run")
-	s.verify(t)
+FROM idempotency_records i JOIN measurement_runs r ON r.account_id = i.account_id AND r.id = i.run_id`), "the run")
+	m.finish(t, *found[0].RunID, mentions(4, 0))
+	must(t, m.process.Evaluate(t.Context()))
+	if m.occurrences(t, made.ID)[0].EvaluatedAt == nil {
+		t.Error("the run was not evaluated")
+	}
+	m.verify(t)
 }
 
 // TestOneRunAfterDowntime: after any time without a process at most one run follows, and one row covers what was
 // missed.
 func TestOneRunAfterDowntime(t *testing.T) {
 	s := newSite(t)
-	process := s.scheduler(t, s.pool)
+	process := s.scheduler(s.pool)
 	for _, missed := range []int{1, 2, 23, 10_000} {
 		made := s.create(t, change(fmt.Sprint(missed), schedules.Hourly))
 		last := made.NextAt.Add(-time.Hour)
@@ -91,7 +96,7 @@ func TestOneRunAfterDowntime(t *testing.T) {
 func TestReasonsToSkip(t *testing.T) {
 	s := newSite(t)
 	advance := s.withClock(t)
-	process := s.scheduler(t, s.pool)
+	process := s.scheduler(s.pool)
 	made := s.create(t, change("skipped", schedules.Hourly))
 	carry := func() schedules.Occurrence {
 		t.Helper()
@@ -107,18 +112,13 @@ func TestReasonsToSkip(t *testing.T) {
 		}
 	}
 	refuse := func(code string) {
-		s.check = func(*runs.Proposal) error {
-			var faults []runs.Fault
-			for i := range 6 {
-				faults = append(faults, runs.Fault{Code: code, Pointer: fmt.Sprintf("/question_ids/%d", i), Detail: "the question is archived"})
-			}
-			return &runs.Refusal{Check: "model_support", Faults: faults}
+		r := &runs.Refusal{Check: "model_support"}
+		for i := range 6 {
+			r.Faults = append(r.Faults, runs.Fault{Code: code, Pointer: fmt.Sprintf("/question_ids/%d", i), Detail: "the question is archived"})
 		}
+		s.check = func(*runs.Proposal) error { return r }
 	}
 	created := carry()
-	if created.RunID == nil {
-		t.Fatalf("%+v", created)
-	}
 	skips("overlap", created.RunID.Text("run"))
 	s.cancel(t, created.RunID)
 	must(t, ignore(s.admin.SetAccountQuota(t.Context(), s.account, true, new(int64(3)))))
@@ -128,7 +128,7 @@ func TestReasonsToSkip(t *testing.T) {
 	before := s.get(t, made.ID)
 	carry()
 	equal(t, before.NextAt, s.get(t, made.ID).NextAt, "the due time after a temporary error")
-	process = s.scheduler(t, s.pool) // which does not wait for the next try
+	process = s.scheduler(s.pool) // which does not wait for the next try
 	for range 4 {
 		refuse("question_archived")
 		skips("question_archived", "/run/question_ids/3: the question is archived; /run/question_ids/4: the question is archived")
@@ -143,14 +143,12 @@ func TestReasonsToSkip(t *testing.T) {
 	if paused.Status != schedules.Paused || *paused.PausedReason != "refused" || paused.NextAt != nil {
 		t.Errorf("after five refusals: %+v", paused)
 	}
-	if got := s.events(t, events.SchedulePaused); len(got) != 1 || !strings.Contains(got[0], `"refused"`) {
-		t.Errorf("events: %v", got)
-	}
+	equal(t, 1, len(s.events(t, events.SchedulePaused)), "events of pauses")
 	s.verify(t)
 }
 
 // TestSuccessorOfTheCredentialActs: a schedule acts for the newest valid successor of its credential, and is paused if
-// there is none.
+// there is none, or if that may not create runs.
 func TestSuccessorOfTheCredentialActs(t *testing.T) {
 	s := newSite(t)
 	rotate := func(c store.ID, grace time.Duration) store.ID {
@@ -159,49 +157,43 @@ func TestSuccessorOfTheCredentialActs(t *testing.T) {
 		return next.ID
 	}
 	for _, test := range []struct {
-		name   string
+		what   string
 		change func(credential store.ID) error
-		reason string // of the pause; empty: a run is created
+		want   string // the status of the occurrence and the schedule, or the code of both
 	}{
-		{"rotated", func(c store.ID) error { rotate(rotate(c, 0), time.Hour); return nil }, ""},
+		{"rotated", func(c store.ID) error { rotate(rotate(c, 0), time.Hour); return nil }, "created active"},
 		{"rotated, the successor revoked", func(c store.ID) error {
 			return ignore(s.admin.RevokeKey(t.Context(), rotate(c, time.Hour)))
-		}, ""},
+		}, "created active"},
 		{"disabled and revoked", func(c store.ID) error {
 			return errors.Join(ignore(s.admin.DisableKey(t.Context(), c)), ignore(s.admin.RevokeKey(t.Context(), c)))
-		}, schedules.CredentialRevoked},
-		{"disabled", func(c store.ID) error { return ignore(s.admin.DisableKey(t.Context(), c)) }, schedules.CredentialDisabled},
+		}, "credential_revoked credential_revoked"},
+		{"disabled", func(c store.ID) error { return ignore(s.admin.DisableKey(t.Context(), c)) }, "credential_disabled credential_disabled"},
 		{"expired", func(c store.ID) error {
 			return ignore(s.pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, c))
-		}, schedules.CredentialExpired},
+		}, "credential_expired credential_expired"},
 		{"a scope less", func(c store.ID) error {
 			return ignore(s.admin.SetKey(t.Context(), c, auth.Terms{Scopes: []string{"runs:read"}}))
-		}, schedules.InsufficientScope},
+		}, "insufficient_scope insufficient_scope"},
 		{"another plan", func(store.ID) error {
 			return ignore(s.admin.SetAccountPlan(t.Context(), s.account, "none"))
-		}, schedules.EntitlementRequired},
+		}, "entitlement_required entitlement_required"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			s.account, s.credential = s.customer(t)
-			made := s.create(t, change("acting", schedules.Daily))
-			must(t, test.change(s.credential))
-			s.due(t, made.ID, made.NextAt.AddDate(0, 0, -1))
-			must(t, s.scheduler(t, s.pool).CarryOut(t.Context()))
-			got := s.get(t, made.ID)
-			o := s.occurrences(t, made.ID)[0]
-			if test.reason == "" {
-				if o.RunID == nil || got.Status != schedules.Active || got.CredentialID != s.credential {
-					t.Errorf("%+v\n%+v", got, o)
-				}
-				return
-			}
-			if o.Code == nil || *o.Code != test.reason || got.Status != schedules.Paused || *got.PausedReason != test.reason || got.NextAt != nil {
-				t.Errorf("%+v\n%+v", got, o)
-			}
-			if n, m := len(s.events(t, events.SchedulePaused)), len(s.events(t, events.ScheduleSkipped)); n != 1 || m != 1 {
-				t.Errorf("%d and %d events, want one of each", n, m)
-			}
-			s.verify(t)
-		})
+		s.account, s.credential = s.customer(t)
+		made := s.create(t, change("acting", schedules.Daily))
+		must(t, test.change(s.credential))
+		s.due(t, made.ID, made.NextAt.AddDate(0, 0, -1))
+		must(t, s.scheduler(s.pool).CarryOut(t.Context()))
+		after := s.get(t, made.ID)
+		state, events := after.Status, len(s.events(t, events.SchedulePaused))+len(s.events(t, events.ScheduleSkipped))
+		if after.PausedReason != nil {
+			state = *after.PausedReason
+		}
+		equal(t, test.want, outline(s.occurrences(t, made.ID))+" "+state, test.what)
+		paused := state != schedules.Active
+		if (after.NextAt == nil) != paused || (events == 2) != paused || after.CredentialID != s.credential {
+			t.Errorf("%s: %d events, %+v", test.what, events, after)
+		}
 	}
+	s.verify(t)
 }

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"aiv/auth"
+	"aiv/cmd/aiv/capability"
 	"aiv/gateway"
 	"aiv/insights/webhooks"
 	"aiv/runs"
 	"aiv/runs/jobs"
 	"aiv/runs/schedules"
 	"aiv/store"
+	"aiv/store/schema"
 	"aiv/store/storetest"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -27,7 +29,7 @@ func ignore(_ any, err error) error { return err }
 
 // A database is handed from test to test.
 type database struct {
-	pool, clock *pgxpool.Pool // clock is made by the first test that needs it
+	pool, clock, dispatch *pgxpool.Pool // the last two are made by the first test that needs them
 }
 
 var databases storetest.Kept[*database]
@@ -39,8 +41,10 @@ func newDatabase(t *testing.T) (d *database) {
 	t.Parallel()
 	create := func(t testing.TB) *database { return &database{pool: storetest.Hot(t)} }
 	return databases.Take(t, create, func(d *database) error {
-		if d.clock != nil {
-			storetest.CloseMost(d.clock)
+		for _, pool := range []*pgxpool.Pool{d.clock, d.dispatch} {
+			if pool != nil {
+				storetest.CloseMost(pool)
+			}
 		}
 		return storetest.Clear(d.pool, `schedules schedule_occurrences schedule_accounts job_arrivals measurement_runs
 			measurement_run_models measurement_jobs usage_records idempotency_records account_months alerts recommendations events
@@ -67,12 +71,10 @@ func newSite(t *testing.T) *site {
 
 func newSiteOn(t *testing.T, d *database) *site {
 	t.Helper()
-	s := &site{database: d, pool: d.pool}
-	s.admin = &auth.Admin{Pool: s.pool, Actor: "test"}
+	s := &site{database: d, pool: d.pool, admin: &auth.Admin{Pool: d.pool, Actor: "test"}, schedules: schedules.New(config(d.pool))}
 	must(t, s.admin.SetPlan(t.Context(), auth.Plan{Code: "plan", Features: []string{auth.APIAccess}}))
 	must(t, s.admin.SetPlan(t.Context(), auth.Plan{Code: "none", Features: []string{}}))
 	s.account, s.credential = s.customer(t)
-	s.schedules = schedules.New(config(s.pool))
 	return s
 }
 
@@ -92,18 +94,13 @@ func config(pool *pgxpool.Pool) schedules.Config {
 // Check implements runs.Checker.
 func (s *site) Check(_ context.Context, p *runs.Proposal) (string, error) {
 	if s.check != nil {
-		if err := s.check(p); err != nil {
-			return "", err
-		}
+		return "AIVM-1.0", s.check(p)
 	}
 	return "AIVM-1.0", nil
 }
 
 // scheduler returns a Scheduler, as another process has.
-func (s *site) scheduler(t *testing.T, pool *pgxpool.Pool) *schedules.Scheduler {
-	t.Helper()
-	return s.schedulerOf(config(pool))
-}
+func (s *site) scheduler(pool *pgxpool.Pool) *schedules.Scheduler { return s.schedulerOf(config(pool)) }
 
 func (s *site) schedulerOf(c schedules.Config) *schedules.Scheduler {
 	writer := runs.New(runs.Config{Pool: c.Pool, Checks: s, NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 1000, Enqueue: jobs.EnqueueSQL})
@@ -118,10 +115,9 @@ func (s *site) exec(t *testing.T, sql string, args ...any) {
 	must(t, ignore(s.pool.Exec(t.Context(), sql, args...)))
 }
 
-func (s *site) count(t *testing.T, sql string, args ...any) (n int) {
+func (s *site) count(t *testing.T, sql string, args ...any) int {
 	t.Helper()
-	must(t, s.pool.QueryRow(t.Context(), sql, args...).Scan(&n))
-	return n
+	return storetest.Value[int](t, s.pool, sql, args...)
 }
 
 // change returns the members of a new schedule. Its due times, at this minute of an hour or of the first one of a day,
@@ -169,14 +165,33 @@ func (s *site) withClock(t *testing.T) (advance func(time.Duration)) {
 		s.database.clock = storetest.WithClockAhead(storetest.Lasting(t), s.pool, 0)
 	}
 	s.pool = s.database.clock
+	s.admin.Pool, s.schedules = s.pool, schedules.New(config(s.pool))
 	var ahead time.Duration
-	storetest.SetClockAhead(t, s.pool, ahead)
-	s.admin.Pool = s.pool
-	s.schedules = schedules.New(config(s.pool))
-	return func(d time.Duration) {
+	advance = func(d time.Duration) {
 		ahead += d
 		storetest.SetClockAhead(t, s.pool, ahead)
 	}
+	advance(0)
+	return advance
+}
+
+// dispatch returns a Scheduler whose sessions have the clock of withClock and the role of aiv dispatch.
+func (s *site) dispatch(t *testing.T) *schedules.Scheduler {
+	t.Helper()
+	if storetest.OnCitus() {
+		return s.scheduler(s.pool) // other servers would not let the role read the clock
+	}
+	if s.database.dispatch == nil {
+		name, role := storetest.NewRole(t, s.pool, "_dispatch")
+		must(t, schema.Grant(t.Context(), s.pool, capability.All, schema.Dispatch, name, "test"))
+		storetest.Exec(t, s.pool, "GRANT USAGE ON SCHEMA clock TO "+role, "GRANT SELECT ON clock.ahead TO "+role)
+		config := s.pool.Config()
+		config.ConnConfig.RuntimeParams["role"] = name
+		var err error
+		s.database.dispatch, err = pgxpool.NewWithConfig(t.Context(), config)
+		must(t, err)
+	}
+	return s.scheduler(s.database.dispatch)
 }
 
 // cancel cancels a run.
@@ -187,12 +202,10 @@ func (s *site) cancel(t *testing.T, run *store.ID) {
 }
 
 // events returns the data of the account's events of a type, oldest first.
-func (s *site) events(t *testing.T, eventType string) (data []string) {
+func (s *site) events(t *testing.T, eventType string) []string {
 	t.Helper()
-	err := s.pool.QueryRow(t.Context(), `
-SELECT COALESCE(array_agg(data::text ORDER BY created_at, id), '{}') FROM events WHERE account_id = $1 AND type = $2`, s.account, eventType).Scan(&data)
-	must(t, err)
-	return data
+	return storetest.Value[[]string](t, s.pool, `
+SELECT COALESCE(array_agg(data::text ORDER BY created_at, id), '{}') FROM events WHERE account_id = $1 AND type = $2`, s.account, eventType)
 }
 
 // past writes occurrences of all schedules, n units before now for each n. Every so manyth of them was skipped.

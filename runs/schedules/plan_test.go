@@ -25,7 +25,7 @@ INSERT INTO schedules SELECT (jsonb_populate_record(s, jsonb_build_object('id', 
 FROM schedules s, generate_series(1, 3000) n`)
 	seen := &storetest.Statements{}
 	traced := storetest.WithTracer(t, s.pool, seen)
-	reads := s.scheduler(t, traced).Tasks()
+	reads := s.scheduler(traced).Tasks()
 	for _, status := range []string{"", "created", "skipped"} {
 		for _, after := range []*store.Position{nil, {Time: time.Now().AddDate(0, -1, 0), ID: made.ID}} {
 			page := store.Page{Limit: 20, After: after}
