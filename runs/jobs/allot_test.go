@@ -37,49 +37,50 @@ type allotmentCheck struct {
 	spans    map[accountAt][]span // the oldest run first
 }
 
-// jobs returns how many jobs of an account are left at a provider.
-func (c *allotmentCheck) jobs(at accountAt) (n int) {
+// jobs returns how many jobs of an account are left that a claim could have at a provider, if any.
+func (c *allotmentCheck) jobs(d *demand, at accountAt) (n int) {
 	for _, x := range c.spans[at] {
 		n += int(x.last - x.first + 1)
 	}
-	return n
+	if !accepts(d.providers, at.provider) {
+		return 0
+	}
+	return min(n, c.capacity[at.provider])
 }
 
 // claim takes the grants of a claim, and returns what is wrong with them.
 func (c *allotmentCheck) claim(d *demand, grants []grant) string {
 	available, claimed := make(map[store.ID]int), make(map[store.ID]int) // by account, at the start of the claim
 	for at := range c.spans {
-		if accepts(d.providers, at.provider) {
-			available[at.account] += min(c.jobs(at), c.capacity[at.provider])
-		}
+		available[at.account] += c.jobs(d, at)
 	}
 	n, limited := 0, false
 	for _, g := range grants {
 		at := accountAt{g.span.account, g.span.provider}
 		spans := c.spans[at]
-		switch {
-		case !accepts(d.providers, at.provider):
-			return "jobs of " + at.provider
-		case len(spans) == 0 || g.span.run != spans[0].run || g.first != spans[0].first || g.last < g.first || g.last > spans[0].last:
-			return fmt.Sprintf("jobs %d to %d of run %x, where %+v are left", g.first, g.last, g.span.run[0], spans)
+		if !accepts(d.providers, at.provider) || len(spans) == 0 || g.span.run != spans[0].run || g.first != spans[0].first ||
+			g.last < g.first || g.last > spans[0].last {
+			return fmt.Sprintf("jobs %d to %d of run %x at %s, where %+v are left", g.first, g.last, g.span.run[0], at.provider, spans)
 		}
 		if spans[0].first = g.last + 1; g.last == spans[0].last {
 			c.spans[at] = spans[1:]
 		}
-		n += int(g.jobs())
-		claimed[at.account] += int(g.jobs())
+		jobs := int(g.jobs())
+		n += jobs
+		claimed[at.account] += jobs
 		if c.capacity[at.provider] != unlimited {
 			limited = true
-			c.capacity[at.provider] -= int(g.jobs())
+			c.capacity[at.provider] -= jobs
+		}
+		if c.capacity[at.provider] < 0 {
+			return at.provider + " has no room for so many"
 		}
 	}
-	for p, room := range c.capacity {
-		if room < 0 {
-			return fmt.Sprintf("%d more than %s has room for", -room, p)
-		}
+	if n > d.limit {
+		return fmt.Sprintf("%d of %d", n, d.limit)
 	}
 	for at := range c.spans {
-		if more := c.jobs(at); n < d.limit && more > 0 && c.capacity[at.provider] > 0 && accepts(d.providers, at.provider) {
+		if more := c.jobs(d, at); n < d.limit && more > 0 {
 			return fmt.Sprintf("%d of %d, though account %x has %d more at %s", n, d.limit, at.account[0], more, at.provider)
 		}
 	}
@@ -89,9 +90,6 @@ func (c *allotmentCheck) claim(d *demand, grants []grant) string {
 				return fmt.Sprintf("account %x got %d, account %x %d of %d", a[0], n, b[0], claimed[b], m)
 			}
 		}
-	}
-	if n > d.limit {
-		return fmt.Sprintf("%d of %d", n, d.limit)
 	}
 	return ""
 }

@@ -122,7 +122,7 @@ func (w *workers) work(ctx context.Context, d *Dispatcher, r *rand.Rand) error {
 // allows.
 func TestLimitHoldsOverTwoProcesses(t *testing.T) {
 	s := newSite(t)
-	other := s.on(s.dispatcher(Config{Pool: s.open(t, "")}))
+	other := s.on(s.dispatcher(Config{Pool: s.open("")}))
 	for range 3 {
 		s.orderOf(s.account(), "m1 m2", 100, 1)
 	}

@@ -10,10 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// claimedTables are the tables that claims and settlements read and write.
-var claimedTables = []string{"job_arrivals", "job_queue", "job_turns", "job_leases", "job_results", "provider_minutes",
-	"measurement_runs"}
-
 // TestClaimsAreFlat: claims, settlements and sweeps touch as many pages and rows of tables where 12 accounts have a few
 // runs, where 100 accounts wait for 4 million jobs, where one has 1,000 runs, and where many runs have been worked and
 // nothing was vacuumed. It is not parallel: while transactions of other tests are open, PostgreSQL keeps dead
@@ -22,20 +18,18 @@ func TestClaimsAreFlat(t *testing.T) {
 	storetest.SkipOnCitus(t, "a claim reads the turns of all accounts, see store/SCALING.md")
 	few := load{accounts: 12, runs: 12, questions: 1, repetitions: 1}.touches(t)
 	one := load{accounts: 1, runs: 40, questions: 1, repetitions: 1}.touches(t)
-	for _, test := range []struct {
-		what  string
+	for what, test := range map[string]struct {
 		less  storetest.Cost
 		large load
 	}{
-		{"many wait", few, load{accounts: 100, runs: 10, questions: 100, repetitions: 20, done: 3}},
-		{"many are done", few, load{accounts: 12, runs: 12, questions: 1, repetitions: 1, done: 60}},
-		{"one account has many runs", one, load{accounts: 1, runs: 1000, questions: 1, repetitions: 1}},
+		"many wait":                 {few, load{accounts: 100, runs: 10, questions: 100, repetitions: 20, done: 3}},
+		"many are done":             {few, load{accounts: 12, runs: 12, questions: 1, repetitions: 1, done: 60}},
+		"one account has many runs": {one, load{accounts: 1, runs: 1000, questions: 1, repetitions: 1}},
 	} {
 		more := test.large.touches(t)
-		t.Logf("%s: %+v; where few wait, %+v", test.what, more, test.less)
 		// Indexes have more levels, and dead entries are skipped.
 		if more.Pages > 2*test.less.Pages || more.Rows > test.less.Rows+test.less.Rows/2 {
-			t.Errorf("%s: %+v; where few wait, %+v", test.what, more, test.less)
+			t.Errorf("%s: %+v; where few wait, %+v", what, more, test.less)
 		}
 	}
 }
@@ -46,7 +40,7 @@ type load struct{ accounts, runs, questions, repetitions, done int }
 // touches returns what 5 claims and settlements of 10 jobs, and a sweep, cost.
 func (l load) touches(t *testing.T) storetest.Cost {
 	t.Helper()
-	s := ownSite(t)
+	s := ownSite(t, storetest.URL(t))
 	pool := storetest.Open(t, s.url+"&synchronous_commit=on", store.OpenHot, 1) // of which every statement is counted
 	s.d = s.dispatcher(Config{Pool: pool})
 	var accounts []store.ID
@@ -68,16 +62,15 @@ func (l load) touches(t *testing.T) storetest.Cost {
 	work := func(limit, times int) {
 		for range times {
 			got := s.claim(limit)
-			if len(got) != limit {
-				t.Fatalf("%+v: %d jobs", l, len(got))
-			}
+			equal(t, limit, len(got), "jobs")
 			s.settle(Completed, got...)
 		}
 	}
 	// The session keeps the plans that it makes while next to nothing waits.
 	create(1, 1, 1)
 	work(1, 1)
-	storetest.VacuumEmpty(t, s.pool, claimedTables...)
+	storetest.VacuumEmpty(t, s.pool, "job_arrivals", "job_queue", "job_turns", "job_leases", "job_results", "provider_minutes",
+		"measurement_runs")
 	work(l.accounts*2-1, 1)
 	create(l.done, 1, 1)
 	work(120, l.accounts*2*l.done/120)

@@ -1,15 +1,10 @@
 package jobs
 
 import (
-	"errors"
 	"testing"
 	"time"
 
-	"aiv/store"
 	"aiv/store/storetest"
-
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // whileWaiting starts f, calls then when it waits for another transaction, and waits for its end.
@@ -57,34 +52,4 @@ func TestLockedRun(t *testing.T) {
 	whileLocked(func() { sweep(s.d, 19, "those of the locked run but the renewed one") }, func() {
 		s.exec(`UPDATE job_leases SET until = now() + interval '1 h' WHERE run_id = $1 AND ordinal = 1`, locked)
 	})
-}
-
-// TestTriesAreBounded: a transaction that always fails because of others ends with an error, after which clients try
-// again later.
-func TestTriesAreBounded(t *testing.T) {
-	calls := 0
-	err := inTransaction(t.Context(), newSite(t).pool, func(*pgxpool.Conn) error {
-		calls++
-		return &pgconn.PgError{Code: "40P01"} // a deadlock
-	})
-	if calls != maxTransactionTries || !errors.Is(err, store.ErrContended) {
-		t.Errorf("%d calls, %v", calls, err)
-	}
-}
-
-// TestChangedRowsAreNotLost: another transaction changes a row between its read by a claim or a settlement and the
-// statement that changes it, without the lock that the package takes for such changes. No change is lost.
-func TestChangedRowsAreNotLost(t *testing.T) {
-	s := newSite(t)
-	s.order(3)
-	held := s.claim(2)
-	whileChanging := func(change string, f func()) {
-		t.Helper()
-		tx := storetest.Begin(t, s.pool, change)
-		s.whileWaiting(f, func() { must(t, tx.Commit(t.Context())) })
-	}
-	whileChanging(`UPDATE job_turns SET turn = turn`, func() { held = append(held, s.claim(1)...) })
-	equal(t, 0, s.rows("job_turns"), "turns after the last job")
-	whileChanging(`UPDATE job_leases SET tries = tries WHERE ordinal = 1`, func() { s.settle(Completed, held...) })
-	equal(t, 0, s.rows("job_leases"), "leases of settled jobs")
 }

@@ -38,33 +38,27 @@ var databases storetest.Kept[*database]
 
 // newSite returns a site that no other test uses, which may be one that an earlier test has used. A test that changes
 // more than rows takes an ownSite. The test becomes parallel. When it ends, the site is checked.
-func newSite(t testing.TB) *site {
+func newSite(t *testing.T) *site {
 	t.Helper()
-	if t, ok := t.(*testing.T); ok {
-		t.Parallel()
-	}
-	db := databases.Take(t, func(t testing.TB) *database { return ownSite(t).database }, func(db *database) error {
+	t.Parallel()
+	create := func(t testing.TB) *database { return ownSite(t, storetest.URL(t)).database }
+	db := databases.Take(t, create, func(db *database) error {
 		return storetest.Clear(db.pool, `job_arrivals job_queue job_turns job_leases job_results job_attempts
 			provider_settings provider_pauses provider_throttles provider_minutes measurement_runs credentials accounts
 			workers audit_log`, `UPDATE provider_dependencies SET met = true WHERE NOT met`)
 	})
-	s := siteOf(t, db)
+	s := &site{database: db, t: t}
+	s.d = s.dispatcher(Config{LockWait: "1min"})
 	t.Cleanup(s.check)
 	return s
 }
 
-// ownSite returns a site that is not used by another test.
-func ownSite(t testing.TB) *site {
+// ownSite makes a site of an empty database.
+func ownSite(t testing.TB, url string) *site {
 	t.Helper()
-	return siteAt(t, storetest.URL(t))
-}
-
-// siteAt makes a site of an empty database.
-func siteAt(t testing.TB, url string) *site {
-	t.Helper()
-	db := &database{url: url}
-	db.pool = db.open(t, "")
-	s := siteOf(t, db)
+	s := &site{database: &database{url: url}, t: t}
+	s.pool = s.open("")
+	s.d = s.dispatcher(Config{LockWait: "1min"})
 	s.exec(`
 INSERT INTO plans (code, features) VALUES ('plan', '{api_access}');
 INSERT INTO providers (code, name) VALUES ('p1', 'One'), ('p2', 'Two');
@@ -78,16 +72,10 @@ INSERT INTO questions (id, text, language, country, topic, tags, status)
 	return s
 }
 
-func siteOf(t testing.TB, db *database) *site {
-	s := &site{database: db, t: t}
-	s.d = s.dispatcher(Config{LockWait: "1min"})
-	return s
-}
-
 // open returns a pool with settings such as "&lock_timeout=1s".
-func (db *database) open(t testing.TB, settings string) *pgxpool.Pool {
-	t.Helper()
-	return storetest.Open(t, db.url+settings, store.OpenHot, 8)
+func (s *site) open(settings string) *pgxpool.Pool {
+	s.t.Helper()
+	return storetest.Open(s.t, s.url+settings, store.OpenHot, 8)
 }
 
 // dispatcher returns a Dispatcher. What cfg leaves out has a default.
@@ -104,7 +92,7 @@ func (s *site) on(d *Dispatcher) *site { return &site{s.database, s.t, d} }
 // process returns the site with the Dispatcher of another process, which runs its tasks.
 func (s *site) process() *site {
 	s.t.Helper()
-	d := s.dispatcher(Config{Pool: s.open(s.t, "")})
+	d := s.dispatcher(Config{Pool: s.open("")})
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { task.NewRunner(slog.New(slog.DiscardHandler), d.Tasks()).Run(ctx) })

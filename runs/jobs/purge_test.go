@@ -21,7 +21,7 @@ func (s *site) wantPurged(want int64, what ...any) {
 // after their run's end.
 func TestPurgeKeepsCompletedJobs(t *testing.T) {
 	t.Parallel()
-	s := ownSite(t)
+	s := ownSite(t, storetest.URL(t))
 	const jobs = purgeStep + 100
 	old, fresh := s.finish(jobs, "61 min"), s.finish(1, "0")
 	s.exec(`UPDATE job_results SET finished_at = now() - interval '25 h' WHERE run_id = $1`, old)

@@ -65,12 +65,21 @@ func (m *monitored) brand(t *testing.T, kind, name string) {
 // it is empty, the job fails. All numbers are from 0.
 type answer func(model, question, repetition int) string
 
-// run carries out the next due time, answers the run's jobs and evaluates it.
+// run carries out the next due time, answers the run's jobs, or cancels it if the answer is nil, and evaluates it.
 func (m *monitored) run(t *testing.T, of answer) *schedules.Occurrence {
 	t.Helper()
-	m.finish(t, m.next(t), of)
+	run := m.next(t)
+	if of != nil {
+		m.finish(t, run, of)
+	} else {
+		m.cancel(t, &run)
+	}
 	must(t, m.process.Evaluate(t.Context()))
-	return &m.occurrences(t, m.schedule.ID)[0]
+	o := &m.occurrences(t, m.schedule.ID)[0]
+	if o.EvaluatedAt == nil {
+		t.Errorf("the run was not evaluated: %+v", o)
+	}
+	return o
 }
 
 // next carries out the next due time and returns its run.
@@ -131,13 +140,10 @@ func mentions(n, k int) answer {
 	}
 }
 
-// byQuestion answers the jobs of the first questions with their words, and all others with the last. It fails all jobs
-// if that is empty.
+// byQuestion answers the jobs of the first questions with their words, and all others with the last.
 func byQuestion(words ...string) answer {
 	return func(_, question, _ int) string { return words[min(question, len(words)-1)] }
 }
-
-var none = byQuestion("")
 
 // recommendations returns the recommendations of the account, the mention gap before the citation gap.
 func (m *monitored) recommendations(t *testing.T) []insights.Recommendation {
@@ -177,11 +183,17 @@ func (m *monitored) outlineAlerts(t *testing.T) string {
 // TestDropOpensOneAlert: a drop of all models opens one alert, which stays as it is while the drop lasts, and resolves.
 func TestDropOpensOneAlert(t *testing.T) {
 	m := newMonitored(t)
-	for range 4 {
-		m.run(t, mentions(4, 0))
+	// after runs several times with the first n answers of each question about Kovalt.
+	after := func(runs, n int, want, what string) (last *schedules.Occurrence) {
+		t.Helper()
+		for range runs {
+			last = m.run(t, mentions(n, 0))
+		}
+		equal(t, want, m.outlineAlerts(t), what)
+		return last
 	}
-	equal(t, "", m.outlineAlerts(t), "without a change")
-	dropped := m.run(t, mentions(1, 0))
+	after(4, 4, "", "without a change")
+	dropped := after(1, 1, "visibility_drop open Kovalt", "after a drop")
 	found := m.alerts(t)
 	want := []insights.Alert{{
 		ID: found[0].ID, Type: "visibility_drop", Severity: "high", Status: "open", Title: "Italy: Kovalt is mentioned less often",
@@ -191,15 +203,10 @@ func TestDropOpensOneAlert(t *testing.T) {
 		RunID: dropped.RunID, DetectedAt: found[0].DetectedAt, BrandID: found[0].BrandID, ScheduleID: &m.schedule.ID,
 	}}
 	equal(t, want, found, "after a drop")
-	equal(t, "visibility_drop open Kovalt", m.outlineAlerts(t))
 	m.run(t, mentions(1, 0))
 	equal(t, want, m.alerts(t), "after another run with the drop")
-	for range 3 {
-		m.run(t, mentions(1, 0))
-	}
-	equal(t, "visibility_drop resolved Kovalt", m.outlineAlerts(t), "when the drop is the baseline")
-	m.run(t, mentions(4, 0))
-	equal(t, "visibility_drop resolved Kovalt, visibility_gain open Kovalt", m.outlineAlerts(t), "after a gain")
+	after(3, 1, "visibility_drop resolved Kovalt", "when the drop is the baseline")
+	after(1, 4, "visibility_drop resolved Kovalt, visibility_gain open Kovalt", "after a gain")
 	equal(t, 2, len(m.events(t, events.AlertOpened)), "events of alerts")
 	must(t, m.schedules.Delete(t.Context(), m.account, m.schedule.ID))
 	equal(t, "visibility_drop resolved Kovalt, visibility_gain resolved Kovalt", m.outlineAlerts(t), "without the schedule")
@@ -208,7 +215,7 @@ func TestDropOpensOneAlert(t *testing.T) {
 
 // TestAlertsAfterRuns has the alerts after runs. A change opens an alert over all models if it is clear there, else one
 // of the model in which it is clear; each brand has its own. A run of which many jobs failed opens one alert, is compared
-// with nothing, and is in no baseline.
+// with nothing, and like a canceled one is in no baseline, which has the four latest others.
 func TestAlertsAfterRuns(t *testing.T) {
 	t.Parallel()
 	// less is a run in which so many answers of m-2 to each of five questions do not mention Kovalt any more.
@@ -220,26 +227,28 @@ func TestAlertsAfterRuns(t *testing.T) {
 			return "Kovalt is one."
 		}
 	}
-	disturbed := byQuestion("", "", "", "", "Nothing.")
-	both := byQuestion("Ostrel and Brenq.")
+	all, some, few, nothing := less(0), mentions(4, 0), mentions(1, 0), byQuestion("Nothing.")
+	disturbed, failed, canceled := byQuestion("", "", "", "", "Nothing."), byQuestion(""), answer(nil)
 	const outage = "24 of 60 jobs failed (40 %). Visibility was not compared with earlier runs."
 	for name, test := range map[string]struct {
-		before  answer // of four runs
-		then    []answer
+		runs    []answer
 		want    string
 		message string // of the last alert, in part
 	}{
-		"clear over all models":   {mentions(6, 0), []answer{less(2)}, "visibility_drop open Kovalt", "down from 100 %"},
-		"clear in one model only": {mentions(6, 0), []answer{less(1)}, "visibility_drop open Kovalt m-2", "On m-2, Kovalt is"},
-		"two brands, then one": {byQuestion("Nothing."), []answer{both, byQuestion("Brenq.")},
+		"clear over all models":   {[]answer{all, all, all, all, less(2)}, "visibility_drop open Kovalt", "down from 100 %"},
+		"clear in one model only": {[]answer{all, all, all, all, less(1)}, "visibility_drop open Kovalt m-2", "On m-2, Kovalt is"},
+		"two brands, then one": {[]answer{nothing, nothing, nothing, nothing, byQuestion("Ostrel and Brenq."), byQuestion("Brenq.")},
 			"competitor_gained open Brenq, competitor_gained resolved Ostrel",
 			" is mentioned in 100 % of the answers (60 of 60), up from 0 % (0 of 240) in the 4 runs before."},
-		"many failed, then all": {mentions(4, 0), []answer{disturbed, none}, "run_failed open", outage},
-		"many failed, then few": {mentions(4, 0), []answer{disturbed, mentions(4, 0)}, "run_failed resolved", outage},
+		"many failed, then all": {[]answer{some, disturbed, failed}, "run_failed open", outage},
+		"many failed, then few": {[]answer{some, disturbed, some}, "run_failed resolved", outage},
+		"others between": {[]answer{few, some, disturbed, some, failed, some, disturbed, some, canceled, few},
+			"run_failed resolved, run_failed resolved, run_failed resolved, visibility_drop open Kovalt, visibility_gain resolved Kovalt",
+			"(160 of 240) in the 4 runs before"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMonitored(t)
-			for _, of := range append(slices.Repeat([]answer{test.before}, 4), test.then...) {
+			for _, of := range test.runs {
 				m.run(t, of)
 			}
 			equal(t, test.want, m.outlineAlerts(t))
@@ -368,35 +377,5 @@ func TestImportedRecommendationsAreRespected(t *testing.T) {
 		got.found, got.gone, got.back = after(gap), after(mentions(3, 0)), after(gap)
 		equal(t, fmt.Sprint(test), fmt.Sprint(got), "imported, and then the gap is found, gone, and back")
 	}
-	m.verify(t)
-}
-
-// TestBaselineHasTheLatestRuns: disturbed, canceled and purged runs are in no baseline, which has the four latest
-// others.
-func TestBaselineHasTheLatestRuns(t *testing.T) {
-	m := newMonitored(t)
-	m.run(t, mentions(1, 0)) // too old for the baseline
-	var last store.ID
-	for range 4 {
-		last = *m.run(t, mentions(4, 0)).RunID
-		m.run(t, none)
-	}
-	canceled := m.next(t)
-	m.cancel(t, &canceled)
-	must(t, m.process.Evaluate(t.Context()))
-	if o := m.occurrences(t, m.schedule.ID)[0]; o.EvaluatedAt == nil {
-		t.Error("the canceled run is not marked as evaluated")
-	}
-	m.run(t, mentions(1, 0))
-	found := m.alerts(t)
-	i := slices.IndexFunc(found, func(a insights.Alert) bool { return a.Type == "visibility_drop" })
-	if i < 0 || !strings.Contains(found[i].Message, "(160 of 240) in the 4 runs before") {
-		t.Fatalf("the drop from the four latest runs is not among %s", m.outlineAlerts(t))
-	}
-	if got := m.outlineAlerts(t); strings.Contains(got, "visibility_gain open") {
-		t.Errorf("the gain is open beside the drop: %s", got)
-	}
-	m.exec(t, `UPDATE schedule_occurrences SET run_id = NULL WHERE run_id = $1`, last) // as a purge does
-	m.run(t, mentions(1, 0))
 	m.verify(t)
 }
