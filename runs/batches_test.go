@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"aiv/runs"
+	"aiv/store"
 	"aiv/store/storetest"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -56,4 +57,39 @@ func TestOnlyTheCulpritFails(t *testing.T) {
 		}
 	}
 	s.wantRuns(t, len(sent)-len(codes))
+}
+
+// TestBatchWithADuplicate: requests in one batch with a request that waits for a duplicate are written while it waits.
+// Runs of an account with a quota wait together, and are written when it has failed: it waits for as long as the
+// session's settings allow.
+func TestBatchWithADuplicate(t *testing.T) {
+	t.Parallel()
+	for name, quota := range map[string]*int64{"with a quota": new(int64(20)), "without a quota": nil} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.meter(quota, nil)
+			settings, want, written := "", error(nil), 20
+			if quota != nil || storetest.OnCitus() { // a cluster gives up on locks sooner
+				settings, want, written = "&lock_timeout=1s", runs.ErrKeyInUse, 19
+				storetest.SetLockTimeout(t, s.pool, "5s") // on a cluster also that of a batch
+			}
+			claimed := begin(t, s.pool, `SET LOCAL session_replication_role = replica`) // so that its run need not be there
+			must(t, ignore(claimed.Exec(t.Context(), `
+INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
+VALUES ($1, 'POST', '/v1/runs', '5', sha256(''), $2, '')`, s.credential.AccountID, store.NewID())))
+			sent := s.inOneBatch(t, settings, func([]*runs.CreateRequest) {})
+			for i, wait := range sent {
+				if i != 5 {
+					must(t, wait())
+				}
+			}
+			if want == nil {
+				must(t, claimed.Rollback(t.Context()))
+			}
+			if err := sent[5](); !errors.Is(err, want) {
+				t.Errorf("the waiting request: got %v, want %v", err, want)
+			}
+			s.wantRuns(t, written)
+		})
+	}
 }

@@ -1,0 +1,143 @@
+package jobs
+
+import (
+	"testing"
+	"time"
+
+	"aiv/runs"
+	"aiv/store"
+	"aiv/store/storetest"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// TestWaitingClaimGetsAJob: a waiting claim gets a job soon after there is one, and ends when the process stops.
+func TestWaitingClaimGetsAJob(t *testing.T) {
+	s := newSite(t).process()
+	wait := func(providers ...string) func() ([]Job, error) {
+		return s.goClaim(t.Context(), ClaimRequest{Providers: providers, Wait: time.Minute})
+	}
+	want := func(n int, claim func() ([]Job, error), what string) []Job {
+		t.Helper()
+		got, err := claim()
+		must(t, err)
+		equal(t, n, len(got), what)
+		return got
+	}
+	other, first := wait("p2"), wait()
+	s.order(1)
+	job := want(1, first, "a run was created")
+	for _, o := range []Outcome{Released, Throttled} {
+		next := wait("p1")
+		s.settle(o, job...)
+		if o == Throttled {
+			s.pass(time.Minute)
+		}
+		job = want(1, next, string(o))
+	}
+	s.d.Stop()
+	want(0, other, "at the end")
+	want(0, wait(), "after the end")
+}
+
+// whileWaiting starts f, calls then when it waits for another transaction, and waits for its end.
+func (s *site) whileWaiting(f, then func()) {
+	s.t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	storetest.UntilWaiting(s.t, s.pool, "transactionid")
+	then()
+	<-done
+}
+
+// TestLockedRun: while another session has locked a run, settlements of another run do not wait, and its leases end. A
+// settlement or a sweep that has waited for the run finds the leases as they are then.
+func TestLockedRun(t *testing.T) {
+	storetest.SkipOnCitus(t, "a cluster does not pass on the time that a transaction waits for locks")
+	s := newSite(t)
+	account := s.account()
+	locked := s.orderOf(account, "m1", 20, 1)
+	s.orderOf(account, "m1", 2, 1)
+	var held []Job
+	for range 22 {
+		held = append(held, s.claim(1)...) // 20 leases are as many as a step ends
+	}
+	impatient := s.on(s.dispatcher(Config{}))
+	sweep := func(d *Dispatcher, want int, what string) {
+		t.Helper()
+		n, err := d.Sweep(t.Context())
+		must(t, err)
+		equal(t, want, n, "leases: ", what)
+	}
+	whileLocked := func(f, then func()) {
+		t.Helper()
+		tx := storetest.Begin(t, s.pool, `SELECT FROM measurement_runs WHERE id = $1 FOR UPDATE`, locked)
+		s.whileWaiting(f, func() {
+			then()
+			must(t, tx.Rollback(t.Context()))
+		})
+	}
+	whileLocked(func() { equal(t, "stale", impatient.settle(Completed, held[0]), "the job whose lease has ended") }, func() {
+		equal(t, "settled", impatient.settle(Completed, held[20]), "the job of another run")
+		s.pass(time.Hour)
+		sweep(impatient.d, 1, "the one of the other run")
+	})
+	whileLocked(func() { sweep(s.d, 19, "those of the locked run but the renewed one") }, func() {
+		s.exec(`UPDATE job_leases SET until = now() + interval '1 h' WHERE run_id = $1 AND ordinal = 1`, locked)
+	})
+}
+
+// TestStoppedProcess: a process that stops in the middle of a settlement, or while it cancels a run, does not stop the
+// claims of others, for jobs that were returned or never claimed.
+func TestStoppedProcess(t *testing.T) {
+	s := newSite(t)
+	a := s.account()
+	s.orderOf(a, "m1", 1, 1)
+	rest := s.orderOf(a, "m1", 2, 1)
+	held := s.claim(3)
+	s.settle(Released, held[2])
+	both := []Settlement{settlement(held[0], Completed), settlement(held[1], Completed)} // one of each run
+	idle := storetest.WithIdleBound(t, s.pool)
+	settled := s.whileStopped(idle, "INSERT INTO job_results", func(pool *pgxpool.Pool) error {
+		return ignore(s.dispatcher(Config{Pool: pool}).Settle(t.Context(), Reporter{}, both))
+	}, func() { s.claimInTime(rest) })
+	equal(t, "settled settled", s.report(Reporter{}, both...), "settled by another process")
+
+	run := s.orderOf(a, "m1", 2, 1)
+	canceled := s.whileStopped(idle, "INSERT INTO account_months", func(pool *pgxpool.Pool) error {
+		return ignore(runs.New(runs.Config{Pool: pool, Timeout: time.Minute}).Cancel(t.Context(), a, run))
+	}, func() { s.claimInTime(run) })
+	if settled == nil || canceled == nil {
+		t.Errorf("the stopped processes were acknowledged: %v, %v", settled, canceled)
+	}
+}
+
+// whileStopped calls then while a process with the connections of a pool is stopped in f, before it sends a statement
+// that contains sql. It returns the error of f.
+func (s *site) whileStopped(pool *pgxpool.Pool, sql string, f func(*pgxpool.Pool) error, then func()) error {
+	s.t.Helper()
+	process, stopped, goOn := storetest.HeldUp(s.t, pool, sql)
+	ended := make(chan error, 1)
+	go func() { ended <- f(process) }()
+	select {
+	case <-stopped:
+	case err := <-ended:
+		s.t.Fatalf("the process was not stopped: %v", err)
+	}
+	then()
+	goOn()
+	return <-ended
+}
+
+// claimInTime claims a job of a run whose row a stopped process has locked. A cluster gives up on locks before the
+// stopped process must have released the row.
+func (s *site) claimInTime(run store.ID) {
+	s.t.Helper()
+	got, err := s.d.Claim(s.t.Context(), request(ClaimRequest{}))
+	for storetest.OnCitus() && store.IsLockTimeout(err) {
+		got, err = s.d.Claim(s.t.Context(), request(ClaimRequest{}))
+	}
+	if err != nil || len(got) != 1 || got[0].Key.Run != run {
+		s.t.Errorf("claimed %+v, %v", got, err)
+	}
+}
