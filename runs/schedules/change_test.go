@@ -71,12 +71,11 @@ func TestOnlyDueTimesMoveTheNext(t *testing.T) {
 // TestChangeAtDueTime: a change and a due time at the same moment happen in one of the two orders.
 func TestChangeAtDueTime(t *testing.T) {
 	s := newSite(t)
-	process := s.scheduler(s.pool)
 	for n := range 24 {
 		made := s.create(t, change(fmt.Sprint("due ", n), schedules.Daily))
 		s.due(t, made.ID, made.NextAt.AddDate(0, 0, -1))
 		ended := make(chan error, 1)
-		go func() { ended <- process.CarryOut(t.Context()) }()
+		go func() { ended <- s.process.CarryOut(t.Context()) }()
 		var err error
 		if n%3 == 2 {
 			err = s.schedules.Delete(t.Context(), s.account, made.ID)
@@ -85,7 +84,7 @@ func TestChangeAtDueTime(t *testing.T) {
 			_, err = s.schedules.Update(t.Context(), s.account, made.ID, s.credential, c)
 		}
 		must(t, errors.Join(err, <-ended))
-		must(t, process.CarryOut(t.Context())) // the change may have held the row
+		must(t, s.process.CarryOut(t.Context())) // the change may have held the row
 	}
 	equal(t, 8, s.count(t, `SELECT count(*) FROM schedules WHERE status = 'paused'`), "paused schedules")
 	equal(t, 8, s.count(t, `SELECT count(*) FROM schedules WHERE cadence = 'hourly' AND last_run_id IS NOT NULL AND next_at > now()`),
@@ -97,21 +96,19 @@ func TestChangeAtDueTime(t *testing.T) {
 // TestClockSteps: a clock of the database that was ahead creates one run, and the same hours again create none.
 func TestClockSteps(t *testing.T) {
 	s := newSite(t)
-	advance := s.withClock(t)
-	process := s.scheduler(s.pool)
 	made := s.create(t, change("clock", schedules.Hourly))
-	advance(10 * time.Hour)
-	must(t, process.CarryOut(t.Context()))
+	s.advance(t, 10*time.Hour)
+	must(t, s.process.CarryOut(t.Context()))
 	equal(t, "created missed×9", outline(s.occurrences(t, made.ID)), "after ten hours")
 	s.cancel(t, s.get(t, made.ID).LastRunID)
-	advance(-10 * time.Hour)
+	s.advance(t, -10*time.Hour)
 	for range 9 {
-		advance(time.Hour)
-		must(t, process.CarryOut(t.Context()))
+		s.advance(t, time.Hour)
+		must(t, s.process.CarryOut(t.Context()))
 	}
 	equal(t, 2, len(s.occurrences(t, made.ID)), "occurrences after the same hours again")
-	advance(2 * time.Hour)
-	must(t, process.CarryOut(t.Context()))
+	s.advance(t, 2*time.Hour)
+	must(t, s.process.CarryOut(t.Context()))
 	if got := len(s.occurrences(t, made.ID)); got < 3 {
 		t.Errorf("%d occurrences after a new hour", got)
 	}
@@ -134,7 +131,7 @@ func TestLargeAccountDelaysNoOther(t *testing.T) {
 		}
 	}
 	s.exec(t, `UPDATE schedules SET next_at = date_trunc('minute', now())`)
-	must(t, s.scheduler(s.pool).CarryOut(t.Context()))
+	must(t, s.process.CarryOut(t.Context()))
 	equal(t, many+accounts*each, s.count(t, `SELECT count(*) FROM schedule_occurrences WHERE status = 'created'`), "runs")
 	before := s.count(t, `
 SELECT count(*) FROM schedule_occurrences
@@ -154,5 +151,5 @@ func TestPurgeKeepsTheLatestOccurrences(t *testing.T) {
 		must(t, task.Run(t.Context()))
 	}
 	equal(t, "overlap created", outline(m.occurrences(t, m.schedule.ID)), "occurrences")
-	must(t, ignore(schedules.ReadBacklog(t.Context(), m.database.dispatch)))
+	must(t, ignore(schedules.ReadBacklog(t.Context(), m.dispatch)))
 }

@@ -45,7 +45,7 @@ func TestDueTimeIsCarriedOutAndEvaluated(t *testing.T) {
 	m.due(t, made.ID, due)
 	for range 3 {
 		must(t, m.process.CarryOut(t.Context()))
-		must(t, m.scheduler(m.pool).CarryOut(t.Context()))
+		must(t, m.another().CarryOut(t.Context()))
 	}
 	found := m.occurrences(t, made.ID)
 	if got := outline(found); got != "created" || !found[0].DueAt.Equal(due) || found[0].RunID == nil {
@@ -71,13 +71,12 @@ FROM idempotency_records i JOIN measurement_runs r ON r.account_id = i.account_i
 // missed.
 func TestOneRunAfterDowntime(t *testing.T) {
 	s := newSite(t)
-	process := s.scheduler(s.pool)
 	for _, missed := range []int{1, 2, 23, 10_000} {
 		made := s.create(t, change(fmt.Sprint(missed), schedules.Hourly))
 		last := made.NextAt.Add(-time.Hour)
 		first := last.Add(-time.Duration(missed) * time.Hour)
 		s.due(t, made.ID, first)
-		must(t, process.CarryOut(t.Context()))
+		must(t, s.process.CarryOut(t.Context()))
 		found := s.occurrences(t, made.ID)
 		want := "created missed"
 		if missed > 1 {
@@ -95,13 +94,11 @@ func TestOneRunAfterDowntime(t *testing.T) {
 // TestReasonsToSkip has the reasons to skip a due time, in their order.
 func TestReasonsToSkip(t *testing.T) {
 	s := newSite(t)
-	advance := s.withClock(t)
-	process := s.scheduler(s.pool)
 	made := s.create(t, change("skipped", schedules.Hourly))
 	carry := func() schedules.Occurrence {
 		t.Helper()
-		advance(time.Hour)
-		must(t, process.CarryOut(t.Context()))
+		s.advance(t, time.Hour)
+		must(t, s.process.CarryOut(t.Context()))
 		return s.occurrences(t, made.ID)[0]
 	}
 	skips := func(code, detail string) {
@@ -128,7 +125,7 @@ func TestReasonsToSkip(t *testing.T) {
 	before := s.get(t, made.ID)
 	carry()
 	equal(t, before.NextAt, s.get(t, made.ID).NextAt, "the due time after a temporary error")
-	process = s.scheduler(s.pool) // which does not wait for the next try
+	s.process = s.another() // which does not wait for the next try
 	for range 4 {
 		refuse("question_archived")
 		skips("question_archived", "/run/question_ids/3: the question is archived; /run/question_ids/4: the question is archived")
@@ -183,7 +180,7 @@ func TestSuccessorOfTheCredentialActs(t *testing.T) {
 		made := s.create(t, change("acting", schedules.Daily))
 		must(t, test.change(s.credential))
 		s.due(t, made.ID, made.NextAt.AddDate(0, 0, -1))
-		must(t, s.scheduler(s.pool).CarryOut(t.Context()))
+		must(t, s.process.CarryOut(t.Context()))
 		after := s.get(t, made.ID)
 		state, events := after.Status, len(s.events(t, events.SchedulePaused))+len(s.events(t, events.ScheduleSkipped))
 		if after.PausedReason != nil {

@@ -25,8 +25,6 @@ import (
 // runs get answers. It has the models m-1 and m-2 and the questions q-1 to q-10, three times each: 60 jobs.
 type monitored struct {
 	*site
-	advance  func(time.Duration)
-	process  *schedules.Scheduler
 	counter  *visibility.Counter
 	schedule *schedules.Listed
 	brands   map[store.ID]string
@@ -35,8 +33,6 @@ type monitored struct {
 func newMonitored(t *testing.T) *monitored {
 	t.Helper()
 	m := &monitored{site: newSite(t), brands: make(map[store.ID]string)}
-	m.advance = m.withClock(t)
-	m.process = m.dispatch(t)
 	m.counter = visibility.NewCounter(visibility.Config{Pool: m.pool, Questions: catalog.QuestionTexts})
 	m.brand(t, brands.Own, "Kovalt")
 	m.brand(t, brands.Competitor, "Ostrel")
@@ -85,7 +81,7 @@ func (m *monitored) run(t *testing.T, of answer) *schedules.Occurrence {
 // next carries out the next due time and returns its run.
 func (m *monitored) next(t *testing.T) store.ID {
 	t.Helper()
-	m.advance(time.Hour)
+	m.advance(t, time.Hour)
 	must(t, m.process.CarryOut(t.Context()))
 	o := m.occurrences(t, m.schedule.ID)[0]
 	if o.RunID == nil {

@@ -27,55 +27,72 @@ var must, equal = storetest.Must, storetest.Equal
 
 func ignore(_ any, err error) error { return err }
 
-// A database is handed from test to test.
-type database struct {
-	pool, clock, dispatch *pgxpool.Pool // the last two are made by the first test that needs them
-}
+// A database is handed from test to test. Its sessions have the clock of the site, and those of dispatch the role of aiv
+// dispatch.
+type database struct{ pool, dispatch *pgxpool.Pool }
 
 var databases storetest.Kept[*database]
 
-// newDatabase returns a database without rows that no other test uses. A test may change rows only. It runs beside
-// others.
-func newDatabase(t *testing.T) (d *database) {
+func newDatabase(t testing.TB) *database {
 	t.Helper()
-	t.Parallel()
-	create := func(t testing.TB) *database { return &database{pool: storetest.Hot(t)} }
-	return databases.Take(t, create, func(d *database) error {
-		for _, pool := range []*pgxpool.Pool{d.clock, d.dispatch} {
-			if pool != nil {
-				storetest.CloseMost(pool)
-			}
-		}
-		return storetest.Clear(d.pool, `schedules schedule_occurrences schedule_accounts job_arrivals measurement_runs
-			measurement_run_models measurement_jobs usage_records idempotency_records account_months alerts recommendations events
-			visibility_facts visibility_backlog visibility_recounts brands brand_revisions questions webhook_queues credentials
-			accounts plans audit_log`, "")
-	})
+	d := &database{pool: storetest.WithClockAhead(t, storetest.Hot(t), 0)}
+	if d.dispatch = d.pool; storetest.OnCitus() {
+		return d // other servers would not let the role read the clock
+	}
+	name, role := storetest.NewRole(t, d.pool, "_dispatch")
+	must(t, schema.Grant(t.Context(), d.pool, capability.All, schema.Dispatch, name, "test"))
+	storetest.Exec(t, d.pool, "GRANT USAGE ON SCHEMA clock TO "+role, "GRANT SELECT ON clock.ahead TO "+role)
+	config := d.pool.Config()
+	config.ConnConfig.RuntimeParams["role"] = name
+	var err error
+	d.dispatch, err = pgxpool.NewWithConfig(t.Context(), config)
+	must(t, err)
+	t.Cleanup(d.dispatch.Close)
+	return d
 }
 
 // site is a database with an account.
 type site struct {
-	database   *database
-	pool       *pgxpool.Pool
+	*database
 	admin      *auth.Admin
 	account    store.ID
 	credential store.ID
 	schedules  *schedules.Schedules
+	process    *schedules.Scheduler
 	check      func(*runs.Proposal) error // refuses runs; nil: none
+	ahead      time.Duration
 }
 
+// newSite returns a site that no other test uses, which may be one that an earlier test has used. A test may change rows
+// only. It runs beside others.
 func newSite(t *testing.T) *site {
 	t.Helper()
-	return newSiteOn(t, newDatabase(t))
+	t.Parallel()
+	return siteOf(t, databases.Take(t, newDatabase, func(d *database) error {
+		storetest.CloseMost(d.dispatch)
+		return storetest.Clear(d.pool, `schedules schedule_occurrences schedule_accounts job_arrivals measurement_runs
+			measurement_run_models measurement_jobs usage_records idempotency_records account_months alerts recommendations events
+			visibility_facts visibility_backlog visibility_recounts brands brand_revisions questions webhook_queues credentials
+			accounts plans audit_log`, "")
+	}))
 }
 
-func newSiteOn(t *testing.T, d *database) *site {
+func siteOf(t *testing.T, d *database) *site {
 	t.Helper()
-	s := &site{database: d, pool: d.pool, admin: &auth.Admin{Pool: d.pool, Actor: "test"}, schedules: schedules.New(config(d.pool))}
+	s := &site{database: d, admin: &auth.Admin{Pool: d.pool, Actor: "test"}, schedules: schedules.New(config(d.pool))}
+	s.advance(t, 0)
 	must(t, s.admin.SetPlan(t.Context(), auth.Plan{Code: "plan", Features: []string{auth.APIAccess}}))
 	must(t, s.admin.SetPlan(t.Context(), auth.Plan{Code: "none", Features: []string{}}))
 	s.account, s.credential = s.customer(t)
+	s.process = s.another()
 	return s
+}
+
+// advance moves the clock.
+func (s *site) advance(t *testing.T, by time.Duration) {
+	t.Helper()
+	s.ahead += by
+	storetest.SetClockAhead(t, s.pool, s.ahead)
 }
 
 func (s *site) customer(t *testing.T) (account, credential store.ID) {
@@ -99,8 +116,8 @@ func (s *site) Check(_ context.Context, p *runs.Proposal) (string, error) {
 	return "AIVM-1.0", nil
 }
 
-// scheduler returns a Scheduler, as another process has.
-func (s *site) scheduler(pool *pgxpool.Pool) *schedules.Scheduler { return s.schedulerOf(config(pool)) }
+// another returns the Scheduler of another process.
+func (s *site) another() *schedules.Scheduler { return s.schedulerOf(config(s.dispatch)) }
 
 func (s *site) schedulerOf(c schedules.Config) *schedules.Scheduler {
 	writer := runs.New(runs.Config{Pool: c.Pool, Checks: s, NewID: store.NewID, Timeout: time.Minute, MaxWaiting: 1000, Enqueue: jobs.EnqueueSQL})
@@ -156,42 +173,6 @@ func (s *site) occurrences(t *testing.T, id store.ID) []schedules.Occurrence {
 	found, err := schedules.Occurrences(t.Context(), s.pool, s.account, id, "", store.Page{Limit: 1000})
 	must(t, err)
 	return found
-}
-
-// withClock makes the sessions of the site read a clock that advance moves.
-func (s *site) withClock(t *testing.T) (advance func(time.Duration)) {
-	t.Helper()
-	if s.database.clock == nil {
-		s.database.clock = storetest.WithClockAhead(storetest.Lasting(t), s.pool, 0)
-	}
-	s.pool = s.database.clock
-	s.admin.Pool, s.schedules = s.pool, schedules.New(config(s.pool))
-	var ahead time.Duration
-	advance = func(d time.Duration) {
-		ahead += d
-		storetest.SetClockAhead(t, s.pool, ahead)
-	}
-	advance(0)
-	return advance
-}
-
-// dispatch returns a Scheduler whose sessions have the clock of withClock and the role of aiv dispatch.
-func (s *site) dispatch(t *testing.T) *schedules.Scheduler {
-	t.Helper()
-	if storetest.OnCitus() {
-		return s.scheduler(s.pool) // other servers would not let the role read the clock
-	}
-	if s.database.dispatch == nil {
-		name, role := storetest.NewRole(t, s.pool, "_dispatch")
-		must(t, schema.Grant(t.Context(), s.pool, capability.All, schema.Dispatch, name, "test"))
-		storetest.Exec(t, s.pool, "GRANT USAGE ON SCHEMA clock TO "+role, "GRANT SELECT ON clock.ahead TO "+role)
-		config := s.pool.Config()
-		config.ConnConfig.RuntimeParams["role"] = name
-		var err error
-		s.database.dispatch, err = pgxpool.NewWithConfig(t.Context(), config)
-		must(t, err)
-	}
-	return s.scheduler(s.database.dispatch)
 }
 
 // cancel cancels a run.

@@ -32,7 +32,7 @@ func (m *monitored) drop(t *testing.T) (run store.ID) {
 func TestEvaluatedOnce(t *testing.T) {
 	m := newMonitored(t)
 	m.drop(t)
-	failing := config(m.pool)
+	failing := config(m.dispatch)
 	failed := 0
 	failing.Record = func(ctx context.Context, tx store.Tx, causes []events.Cause) error {
 		failed++
@@ -41,7 +41,7 @@ func TestEvaluatedOnce(t *testing.T) {
 	must(t, m.schedulerOf(failing).Evaluate(t.Context()))
 	equal(t, "1 ", fmt.Sprint(failed, " ", m.outlineAlerts(t)), "evaluations that were rolled back, and their alerts")
 	storetest.AtOnce(6, func(int) {
-		if err := m.scheduler(m.pool).Evaluate(t.Context()); err != nil {
+		if err := m.another().Evaluate(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -62,7 +62,7 @@ func TestEvaluationLocks(t *testing.T) {
 	go func() { ended <- m.process.Evaluate(t.Context()) }()
 	storetest.UntilWaiting(t, m.pool, "transactionid")
 	m.due(t, other.ID, time.Now().Add(-time.Minute).Truncate(time.Minute))
-	must(t, m.scheduler(m.pool).CarryOut(t.Context()))
+	must(t, m.another().CarryOut(t.Context()))
 	equal(t, schedules.OccurrenceCreated, m.occurrences(t, other.ID)[0].Status, "the due time of another schedule")
 	must(t, pgx.BeginFunc(t.Context(), m.pool, func(tx pgx.Tx) error { // as a settlement of another run locks
 		if _, err := tx.Exec(t.Context(), `UPDATE measurement_runs SET jobs_counted = jobs_counted WHERE id = $1`, run); err != nil {
@@ -80,7 +80,7 @@ func TestEvaluationLocks(t *testing.T) {
 // occurrences there are. The tasks look every 500 ms in each process.
 func TestReadsAreSmall(t *testing.T) {
 	t.Parallel()
-	s := newSiteOn(t, &database{pool: storetest.Hot(t)})
+	s := siteOf(t, newDatabase(t))
 	made := s.create(t, change("hourly", schedules.Hourly))
 	s.past(t, 1, 2400, "1 hour", 100)
 	s.exec(t, `
@@ -88,7 +88,7 @@ INSERT INTO schedules SELECT (jsonb_populate_record(s, jsonb_build_object('id', 
 FROM schedules s, generate_series(1, 3000) n`)
 	seen := &storetest.Statements{}
 	traced := storetest.WithTracer(t, s.pool, seen)
-	reads := s.scheduler(traced).Tasks()
+	reads := s.schedulerOf(config(traced)).Tasks()
 	for _, status := range []string{"", "created", "skipped"} {
 		for _, after := range []*store.Position{nil, {Time: time.Now().AddDate(0, -1, 0), ID: made.ID}} {
 			page := store.Page{Limit: 20, After: after}
