@@ -102,21 +102,18 @@ SELECT account_id, model, created_at, id FROM run CROSS JOIN LATERAL unnest(mode
 // final.
 func TestQueueHasWhatIsNotFinal(t *testing.T) {
 	s, r := newProcess(t)
-	var ids []store.ID
-	for i := range 4 {
-		ids = append(ids, create(t, r, s.request(fmt.Sprint(i), 1, 10, 1)).RunID)
-	}
+	createAtOnce(t, r, 4, func(i int) *runs.CreateRequest { return s.request(fmt.Sprint(i), 1+i, 10, 1) })
+	s.exec(t, `UPDATE measurement_runs SET status = 'canceled', jobs_canceled = 10, finished_at = now() WHERE total_jobs = 10`)
 	s.exec(t, `
 WITH run AS (
   UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_returned = 1, jobs_completed = 2, jobs_failed = 3
-  WHERE id = $1 RETURNING *)
+  WHERE total_jobs = 20 RETURNING *)
 INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
-SELECT account_id, id, 1, 'p', created_at, 8, 10 FROM run`, ids[1])
-	must(t, ignore(r.Cancel(t.Context(), s.credential.AccountID, ids[0])))
+SELECT account_id, id, 1, 'p', created_at, 8, 10 FROM run`)
 	queue, err := runs.ReadQueue(t.Context(), s.pool)
 	must(t, err)
-	if queue.OpenRuns != 3 || queue.QueuedJobs != 24 || queue.Oldest == nil || queue.Age == nil {
-		t.Errorf("%+v, want 3 open runs with 24 queued jobs", queue)
+	if queue.OpenRuns != 3 || queue.QueuedJobs != 1+3+30+40 || queue.Oldest == nil || queue.Age == nil {
+		t.Errorf("%+v, want 3 open runs with 74 queued jobs", queue)
 	}
 	backlog, err := runs.ReadBacklog(t.Context(), s.pool, 2)
 	must(t, err)
