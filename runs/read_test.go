@@ -1,7 +1,6 @@
 package runs_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -120,27 +119,4 @@ SELECT account_id, id, 1, 'p', created_at, 8, 10 FROM run`)
 	if backlog.Runs != 2 || backlog.Oldest <= 0 {
 		t.Errorf("%+v, want 2 runs, the bound", backlog)
 	}
-}
-
-// TestCancelEndsARun: the jobs of a canceled run that have not ended are canceled, and the run is reported as finished
-// once.
-func TestCancelEndsARun(t *testing.T) {
-	s := newSite(t)
-	var finished []string
-	r := newRuns(runs.Config{Pool: s.open(t, ""), Finished: func(_ context.Context, _ store.Tx, f []runs.Run) error {
-		for _, run := range f {
-			finished = append(finished, fmt.Sprint(run.Status, " ", run.Running, run.Completed, run.Failed, run.Canceled))
-		}
-		return nil
-	}})
-	run := create(t, r, s.request("1", 1, 2, 3)).RunID
-	s.exec(t, `UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_returned = 2, jobs_completed = 1, jobs_failed = 1`)
-	canceled, err := r.Cancel(t.Context(), s.credential.AccountID, run)
-	must(t, err)
-	again, err := r.Cancel(t.Context(), s.credential.AccountID, run)
-	must(t, err)
-	equal(t, canceled, again, "the run that is canceled again")
-	equal(t, "canceled, ended: true", fmt.Sprintf("%s, ended: %t", canceled.Status, canceled.FinishedAt != nil), "the run")
-	equal(t, []string{"canceled 0 1 1 4"}, finished, "runs reported as finished, with running, completed, failed and canceled jobs")
-	s.verify(t)
 }

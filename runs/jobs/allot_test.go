@@ -10,16 +10,17 @@ import (
 )
 
 // TestAllotmentKeepsItsPromises checks what every allotment promises, on random supplies: no job twice, no limit
-// exceeded, nothing left that a claim could have had, runs in order, and turns that differ by at most one.
+// exceeded, nothing left that a claim could have had, and turns that differ by at most one.
 func TestAllotmentKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {
 		s, demands := randomSupply(rand.New(rand.NewPCG(seed, 1)))
-		left := &allotmentCheck{capacity: maps.Clone(s.capacity), spans: make(map[accountAt][]span)}
+		left := &allotmentCheck{capacity: maps.Clone(s.capacity), jobs: make(map[accountAt]int), next: make(map[*span]int32)}
 		for _, a := range s.accounts {
 			for p, spans := range a.spans {
 				for _, x := range spans {
-					left.spans[accountAt{a.id, p}] = append(left.spans[accountAt{a.id, p}], *x)
+					left.jobs[accountAt{a.id, p}] += int(x.last - x.first + 1)
+					left.next[x] = x.first
 				}
 			}
 		}
@@ -34,54 +35,42 @@ func TestAllotmentKeepsItsPromises(t *testing.T) {
 // An allotmentCheck contains what the claims so far have left.
 type allotmentCheck struct {
 	capacity map[string]int
-	spans    map[accountAt][]span // the oldest run first
+	jobs     map[accountAt]int
+	next     map[*span]int32 // the first job of each span that is left
 }
 
-// jobs returns how many jobs of an account are left that a claim could have at a provider, if any.
-func (c *allotmentCheck) jobs(d *demand, at accountAt) (n int) {
-	for _, x := range c.spans[at] {
-		n += int(x.last - x.first + 1)
-	}
+// available returns how many jobs a claim could have of an account at a provider.
+func (c *allotmentCheck) available(d *demand, at accountAt) int {
 	if !accepts(d.providers, at.provider) {
 		return 0
 	}
-	return min(n, c.capacity[at.provider])
+	return min(c.jobs[at], c.capacity[at.provider])
 }
 
 // claim takes the grants of a claim, and returns what is wrong with them.
 func (c *allotmentCheck) claim(d *demand, grants []grant) string {
 	available, claimed := make(map[store.ID]int), make(map[store.ID]int) // by account, at the start of the claim
-	for at := range c.spans {
-		available[at.account] += c.jobs(d, at)
+	for at := range c.jobs {
+		available[at.account] += c.available(d, at)
 	}
-	n, limited := 0, false
+	total, limited := 0, false
 	for _, g := range grants {
-		at := accountAt{g.span.account, g.span.provider}
-		spans := c.spans[at]
-		if !accepts(d.providers, at.provider) || len(spans) == 0 || g.span.run != spans[0].run || g.first != spans[0].first ||
-			g.last < g.first || g.last > spans[0].last {
-			return fmt.Sprintf("jobs %d to %d of run %x at %s, where %+v are left", g.first, g.last, g.span.run[0], at.provider, spans)
+		at, n := accountAt{g.span.account, g.span.provider}, int(g.jobs())
+		if n < 1 || n > c.available(d, at) || g.first != c.next[g.span] || g.last > g.span.last {
+			return fmt.Sprintf("jobs %d to %d of %+v, where %d may be claimed", g.first, g.last, *g.span, c.available(d, at))
 		}
-		if spans[0].first = g.last + 1; g.last == spans[0].last {
-			c.spans[at] = spans[1:]
-		}
-		jobs := int(g.jobs())
-		n += jobs
-		claimed[at.account] += jobs
+		c.next[g.span] = g.last + 1
+		c.jobs[at] -= n
 		if c.capacity[at.provider] != unlimited {
 			limited = true
-			c.capacity[at.provider] -= jobs
+			c.capacity[at.provider] -= n
 		}
-		if c.capacity[at.provider] < 0 {
-			return at.provider + " has no room for so many"
-		}
+		claimed[at.account] += n
+		total += n
 	}
-	if n > d.limit {
-		return fmt.Sprintf("%d of %d", n, d.limit)
-	}
-	for at := range c.spans {
-		if more := c.jobs(d, at); n < d.limit && more > 0 {
-			return fmt.Sprintf("%d of %d, though account %x has %d more at %s", n, d.limit, at.account[0], more, at.provider)
+	for at := range c.jobs {
+		if more := c.available(d, at); total > d.limit || total < d.limit && more > 0 {
+			return fmt.Sprintf("%d of %d, and account %x has %d more at %s", total, d.limit, at.account[0], more, at.provider)
 		}
 	}
 	for a, n := range claimed {

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"aiv/runs"
 	"aiv/store/storetest"
 )
 
@@ -75,30 +74,4 @@ FROM job_leases l JOIN measurement_runs r ON r.account_id = l.account_id AND r.i
 	equal(t, 0, s.rows("job_leases", "job_queue"), "rows of a canceled run are left")
 	equal(t, "stale canceled", s.settle(Completed, first...))
 	equal(t, "lost canceled", s.renew(time.Minute, first...))
-}
-
-// TestDeleteRuns deletes the runs of an account while its jobs are queued, held and settled. A late settlement is not
-// taken, and another account's jobs are handed out as before.
-func TestDeleteRuns(t *testing.T) {
-	s := newSite(t)
-	a := s.account()
-	s.orderOf(a, "m1 m2", 2, 2)
-	s.orderOf(a, "m1 m2", 2, 2)
-	held := s.claim(5)
-	s.settle(Completed, held[0])
-	s.settle(Retry, held[1])
-	s.orderOf(a, "m1", 1, 1) // has arrived
-	other := s.order(2)
-
-	purged, err := (&runs.Purger{Pool: s.pool, Actor: "test", Tables: Capability.Tables}).Account(t.Context(), a)
-	must(t, err)
-	equal(t, runs.Purged{Runs: 3, Jobs: 17}, purged)
-	equal(t, 0, s.rows("job_queue", "job_leases", "job_results", "job_attempts"), "rows about jobs of deleted runs")
-	equal(t, 1, s.rows("job_arrivals"), "arrivals, of the other account")
-	equal(t, "stale stale stale", s.settle(Completed, held[2:]...))
-	s.settle(Released, s.claim(1)...) // the other account has a turn
-	must(t, ignore(eraseTurns(t.Context(), s.pool, "job_turns", a)))
-	equal(t, 1, s.rows("job_turns"), "turns, of the other account")
-	s.settle(Completed, s.claim(10)...)
-	equal(t, "completed: 0 of 2 jobs running, 2 completed, 0 failed, 0 canceled", s.state(other))
 }

@@ -241,6 +241,7 @@ func TestRevokedWorkerChangesNothing(t *testing.T) {
 		equal(t, want, fmt.Sprint(statesOf(reports[i].items), " ", reports[i].err), "report ", i+1)
 	}
 	equal(t, "running: 1 of 3 jobs running, 1 completed, 0 failed, 0 canceled", s.state(run))
+	equal(t, "stale", s.report(Reporter{Providers: []string{"p2"}}, settlement(held[1], Completed)), "from another provider's worker")
 }
 
 // TestFailedCountSettlesNothing: a job is settled together with what is counted in its answer and with what its final
