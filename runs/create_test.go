@@ -180,8 +180,7 @@ func TestCreateTx(t *testing.T) {
 		}
 		must(t, ignore(due(quota, name+", large", 12, 500, nil)))
 	}
-	_, err := due(new(int64(12_012)), "too large", 1, 1, nil)
-	if _, exceeded := errors.AsType[*runs.QuotaError](err); !exceeded {
+	if _, err := due(new(int64(12_012)), "too large", 1, 1, nil); !errors.As(err, new(*runs.QuotaError)) {
 		t.Errorf("a run for which no job remains: %v", err)
 	}
 	s.wantRuns(t, 4)

@@ -85,22 +85,16 @@ FROM run`, r.account, r.id, r.states[:], r.canceled, testPerModel)
 func testRuns(random *rand.Rand) map[string]*testRun {
 	runs := make(map[string]*testRun)
 	account := store.NewID()
-	for name, claimed := range map[string]string{ // the states of jobs that were claimed; all: no other jobs
-		"queued":                      "",
-		"canceled before a claim":     "",
-		"started":                     "running",
-		"running":                     "completed completed failed running running waiting ready",
-		"retries":                     "waiting waiting waiting ready running",
-		"completed":                   "completed all",
-		"partial":                     "completed failed failed all",
-		"failed":                      "failed all",
-		"canceled":                    "completed completed failed running waiting ready",
-		"canceled and swept":          "completed completed failed swept swept",
-		"canceled, claimed and swept": "completed failed swept all",
+	for _, name := range []string{ // the states of jobs that were claimed; all: no other jobs
+		"", "running", "completed completed failed running running waiting ready", "waiting waiting waiting ready running",
+		"completed all", "completed failed failed all", "failed all",
+		"canceled:", "canceled: completed completed failed running waiting ready", "canceled: completed completed failed swept swept",
+		"canceled: completed failed swept all",
 	} {
-		claimed, all := strings.CutSuffix(claimed, " all")
+		claimed, all := strings.CutSuffix(name, " all")
+		claimed, canceled := strings.CutPrefix(claimed, "canceled:")
 		states := strings.Fields(claimed)
-		r := &testRun{account: account, id: store.NewID(), canceled: strings.HasPrefix(name, "canceled")}
+		r := &testRun{account: account, id: store.NewID(), canceled: canceled}
 		for model := range 3 {
 			n := random.IntN(testPerModel)
 			if all {

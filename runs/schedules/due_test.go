@@ -7,11 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"aiv/auth"
 	"aiv/insights/events"
 	"aiv/runs"
 	"aiv/runs/schedules"
-	"aiv/store"
 	"aiv/store/storetest"
 )
 
@@ -52,7 +50,8 @@ func TestDueTimeIsCarriedOutAndEvaluated(t *testing.T) {
 		t.Fatalf("occurrences: %s", got)
 	}
 	after := m.get(t, made.ID)
-	if !after.NextAt.Equal(*made.NextAt) || !after.LastDueAt.Equal(due) || *after.LastRunID != *found[0].RunID || !after.UpdatedAt.Equal(made.UpdatedAt) {
+	if !after.NextAt.Equal(*made.NextAt) || !after.LastDueAt.Equal(due) || *after.LastRunID != *found[0].RunID ||
+		!after.UpdatedAt.Equal(made.UpdatedAt) {
 		t.Errorf("the schedule after its due time: %+v", after)
 	}
 	equal(t, fmt.Sprint("60 60 /v1/schedules/", made.ID.Text("sched"), " ", due.UTC().Format(time.RFC3339), " ", m.credential.UUID()),
@@ -148,37 +147,31 @@ func TestReasonsToSkip(t *testing.T) {
 // there is none, or if that may not create runs.
 func TestSuccessorOfTheCredentialActs(t *testing.T) {
 	s := newSite(t)
-	rotate := func(c store.ID, grace time.Duration) store.ID {
-		next, err := s.admin.RotateKey(t.Context(), c, grace, nil)
-		must(t, err)
-		return next.ID
-	}
+	const revoked = `UPDATE credentials SET revoked_at = now() WHERE id = $1`
 	for _, test := range []struct {
-		what   string
-		change func(credential store.ID) error
-		want   string // the status of the occurrence and the schedule, or the code of both
+		rotations int
+		then      string // changes the latest credential
+		want      string // the status of the occurrence and the schedule, or the code of both
 	}{
-		{"rotated", func(c store.ID) error { rotate(rotate(c, 0), time.Hour); return nil }, "created active"},
-		{"rotated, the successor revoked", func(c store.ID) error {
-			return ignore(s.admin.RevokeKey(t.Context(), rotate(c, time.Hour)))
-		}, "created active"},
-		{"disabled and revoked", func(c store.ID) error {
-			return errors.Join(ignore(s.admin.DisableKey(t.Context(), c)), ignore(s.admin.RevokeKey(t.Context(), c)))
-		}, "credential_revoked credential_revoked"},
-		{"disabled", func(c store.ID) error { return ignore(s.admin.DisableKey(t.Context(), c)) }, "credential_disabled credential_disabled"},
-		{"expired", func(c store.ID) error {
-			return ignore(s.pool.Exec(t.Context(), `UPDATE credentials SET expires_at = now() WHERE id = $1`, c))
-		}, "credential_expired credential_expired"},
-		{"a scope less", func(c store.ID) error {
-			return ignore(s.admin.SetKey(t.Context(), c, auth.Terms{Scopes: []string{"runs:read"}}))
-		}, "insufficient_scope insufficient_scope"},
-		{"another plan", func(store.ID) error {
-			return ignore(s.admin.SetAccountPlan(t.Context(), s.account, "none"))
-		}, "entitlement_required entitlement_required"},
+		{2, `UPDATE credentials SET expires_at = now() WHERE id <> $1`, "created active"},
+		{1, revoked, "created active"},
+		{0, revoked, "credential_revoked credential_revoked"},
+		{0, `UPDATE credentials SET disabled_at = now(), revoked_at = now() WHERE id = $1`, "credential_revoked credential_revoked"},
+		{0, `UPDATE credentials SET disabled_at = now() WHERE id = $1`, "credential_disabled credential_disabled"},
+		{0, `UPDATE credentials SET expires_at = now() WHERE id = $1`, "credential_expired credential_expired"},
+		{0, `UPDATE credentials SET scopes = '{runs:read}' WHERE id = $1`, "insufficient_scope insufficient_scope"},
+		{0, `UPDATE accounts SET plan_code = 'none' WHERE id = (SELECT account_id FROM credentials WHERE id = $1)`,
+			"entitlement_required entitlement_required"},
 	} {
 		s.account, s.credential = s.customer(t)
 		made := s.create(t, change("acting", schedules.Daily))
-		must(t, test.change(s.credential))
+		latest := s.credential
+		for range test.rotations {
+			next, err := s.admin.RotateKey(t.Context(), latest, time.Hour, nil)
+			must(t, err)
+			latest = next.ID
+		}
+		s.exec(t, test.then, latest)
 		s.due(t, made.ID, made.NextAt.AddDate(0, 0, -1))
 		must(t, s.process.CarryOut(t.Context()))
 		after := s.get(t, made.ID)
@@ -186,10 +179,10 @@ func TestSuccessorOfTheCredentialActs(t *testing.T) {
 		if after.PausedReason != nil {
 			state = *after.PausedReason
 		}
-		equal(t, test.want, outline(s.occurrences(t, made.ID))+" "+state, test.what)
+		equal(t, test.want, outline(s.occurrences(t, made.ID))+" "+state, test)
 		paused := state != schedules.Active
 		if (after.NextAt == nil) != paused || (events == 2) != paused || after.CredentialID != s.credential {
-			t.Errorf("%s: %d events, %+v", test.what, events, after)
+			t.Errorf("%+v: %d events, %+v", test, events, after)
 		}
 	}
 	s.verify(t)

@@ -299,11 +299,12 @@ func TestEvaluationWaitsForRecount(t *testing.T) {
 	equal(t, (*time.Time)(nil), m.occurrences(t, m.schedule.ID)[0].EvaluatedAt, "evaluation of a run whose answers are to be recounted")
 }
 
-// imports replaces derived rows by these lines, as an operator's import does.
-func (m *monitored) imports(t *testing.T, lines ...string) error {
+// imports replaces a derived row by a line, as an operator's import does. The line has the ids of the account and the row
+// at its %q.
+func (m *monitored) imports(t *testing.T, id, line string) error {
 	t.Helper()
 	admin := &insights.Admin{Pool: m.pool, Actor: "ann", Events: gateway.EventData{}, Record: webhooks.RecordMany}
-	_, err := admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "\n")+"\n"), nil)
+	_, err := admin.Import(t.Context(), strings.NewReader(fmt.Sprintf(line, m.account.Text("acct"), id)+"\n"), nil)
 	return err
 }
 
@@ -311,31 +312,28 @@ func (m *monitored) imports(t *testing.T, lines ...string) error {
 // the same is open.
 func TestImportedAlertsAreRespected(t *testing.T) {
 	m := newMonitored(t)
-	line := func(a insights.Alert, status, resolvedAt string) string {
-		return fmt.Sprintf(`{"kind":"alert","account_id":%q,"id":%q,"type":"visibility_drop","severity":"low","status":%q,`+
-			`"title":"Imported","message":"","metric":null,"direction":"down","current_value":null,"baseline_value":null,`+
-			`"model_id":null,"question_id":null,"country":null,"run_id":null,"detected_at":"2026-01-01T00:00:00Z","resolved_at":%s}`,
-			m.account.Text("acct"), a.ID.Text("alert"), status, resolvedAt)
+	set := func(a insights.Alert, status, resolvedAt string) error {
+		return m.imports(t, a.ID.Text("alert"), `{"kind":"alert","account_id":%q,"id":%q,"type":"visibility_drop","severity":"low",`+
+			`"title":"Imported","message":"","metric":null,"direction":"down","current_value":null,"baseline_value":null,"model_id":null,`+
+			`"question_id":null,"country":null,"run_id":null,"detected_at":"2026-01-01T00:00:00Z","status":"`+status+`","resolved_at":`+resolvedAt+`}`)
 	}
-	const ended = `"2030-01-01T00:00:00Z"`
 	m.run(t, mentions(4, 0))
 	m.run(t, mentions(1, 0))
 	first := m.alerts(t)[0]
-	must(t, m.imports(t, line(first, "acknowledged", "null")))
+	must(t, set(first, "acknowledged", "null"))
 	m.run(t, mentions(1, 0))
 	equal(t, "visibility_drop acknowledged Kovalt", m.outlineAlerts(t), "an acknowledged alert")
 	if a := m.alerts(t)[0]; *a.ScheduleID != m.schedule.ID || a.Title != "Imported" {
 		t.Errorf("the imported alert: %+v", a)
 	}
-	must(t, m.imports(t, line(first, "resolved", ended)))
+	must(t, set(first, "resolved", `"2030-01-01T00:00:00Z"`))
 	m.run(t, mentions(0, 0))
 	equal(t, "visibility_drop open Kovalt, visibility_drop resolved Kovalt", m.outlineAlerts(t), "after another run with the drop")
-	err := m.imports(t, line(first, "open", "null"))
-	if err == nil || !strings.Contains(err.Error(), "another alert of its schedule is open") {
+	if err := set(first, "open", "null"); err == nil || !strings.Contains(err.Error(), "another alert of its schedule is open") {
 		t.Errorf("a second open alert: %v", err)
 	}
-	second := m.alerts(t)[1] // the first one has an earlier detected_at
-	must(t, m.imports(t, line(first, "open", "null"), line(second, "resolved", ended)))
+	must(t, set(m.alerts(t)[1], "resolved", `"2030-01-01T00:00:00Z"`)) // the first one has an earlier detected_at
+	must(t, set(first, "open", "null"))
 	m.verify(t)
 }
 
@@ -350,28 +348,28 @@ func TestImportedRecommendationsAreRespected(t *testing.T) {
 		}
 		return gap(model, question, repetition)
 	}
-	// after returns the status of the only recommendation after a run.
-	after := func(of answer) string {
+	// after returns the status of the only recommendation after each run.
+	after := func(runs ...answer) (statuses []string) {
 		t.Helper()
-		m.run(t, of)
-		found := m.recommendations(t)
-		equal(t, 1, len(found), "recommendations")
-		return found[0].Status
+		for _, of := range runs {
+			m.run(t, of)
+			found := m.recommendations(t)
+			equal(t, 1, len(found), "recommendations")
+			statuses = append(statuses, found[0].Status)
+		}
+		return statuses
 	}
-	equal(t, "suggested suggested", after(gap)+" "+after(few), "also with too few answers to the question")
-	for _, test := range []struct{ imported, found, gone, back string }{
-		{"accepted", "accepted", "done", "suggested"},
-		{"in_progress", "in_progress", "done", "suggested"},
-		{"dismissed", "dismissed", "dismissed", "dismissed"},
-		{"done", "done", "done", "done"},
+	equal(t, []string{"suggested", "suggested"}, after(gap, few), "also with too few answers to the question")
+	for imported, want := range map[string][]string{ // when the gap is found, gone and back
+		"accepted":    {"accepted", "done", "suggested"},
+		"in_progress": {"in_progress", "done", "suggested"},
+		"dismissed":   {"dismissed", "dismissed", "dismissed"},
+		"done":        {"done", "done", "done"},
 	} {
-		must(t, m.imports(t, fmt.Sprintf(`{"kind":"recommendation","account_id":%q,"id":%q,"type":"mention_gap","category":"on_page","title":"T",`+
-			`"summary":"S","priority":"low","status":%q,"model_ids":[],"question_ids":[],"run_id":null,`+
-			`"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}`,
-			m.account.Text("acct"), m.recommendations(t)[0].ID.Text("rec"), test.imported)))
-		got := test
-		got.found, got.gone, got.back = after(gap), after(mentions(3, 0)), after(gap)
-		equal(t, fmt.Sprint(test), fmt.Sprint(got), "imported, and then the gap is found, gone, and back")
+		must(t, m.imports(t, m.recommendations(t)[0].ID.Text("rec"), `{"kind":"recommendation","account_id":%q,"id":%q,"type":"mention_gap",`+
+			`"category":"on_page","title":"T","summary":"S","priority":"low","model_ids":[],"question_ids":[],"run_id":null,`+
+			`"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z","status":"`+imported+`"}`))
+		equal(t, want, after(gap, mentions(3, 0), gap), imported, " was imported")
 	}
 	m.verify(t)
 }
