@@ -3,7 +3,6 @@ package jobs
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,28 +22,24 @@ func BenchmarkWork(b *testing.B) {
 	repetitions := (b.N + 4999) / 5000
 	s.orderOf(s.account(), strings.Join(models, " "), 100, repetitions)
 	began := time.Now()
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for {
-				got, err := s.d.Claim(b.Context(), request(ClaimRequest{Limit: 100}))
-				if err != nil {
-					b.Error(err)
-				}
-				if len(got) == 0 {
-					return
-				}
-				settlements := make([]Settlement, len(got))
-				for i, j := range got {
-					settlements[i] = settlement(j, Completed)
-					settlements[i].Answer.Text = text
-				}
-				if _, err := s.d.Settle(b.Context(), Reporter{}, settlements); err != nil {
-					b.Error(err)
-				}
+	storetest.AtOnce(4, func(int) {
+		for {
+			got, err := s.d.Claim(b.Context(), request(ClaimRequest{Limit: 100}))
+			if err != nil {
+				b.Error(err)
 			}
-		})
-	}
-	wg.Wait()
+			if len(got) == 0 {
+				return
+			}
+			settlements := make([]Settlement, len(got))
+			for i, j := range got {
+				settlements[i] = settlement(j, Completed)
+				settlements[i].Answer.Text = text
+			}
+			if _, err := s.d.Settle(b.Context(), Reporter{}, settlements); err != nil {
+				b.Error(err)
+			}
+		}
+	})
 	b.ReportMetric(float64(5000*repetitions)/time.Since(began).Seconds(), "jobs/s")
 }
