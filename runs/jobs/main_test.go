@@ -16,7 +16,6 @@ import (
 	"aiv/store/storetest"
 	"aiv/store/task"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -102,11 +101,7 @@ func (s *site) process() *site {
 
 func (s *site) exec(sql string, args ...any) {
 	s.t.Helper()
-	mode := pgx.QueryExecModeSimpleProtocol
-	if len(args) > 0 {
-		mode = pgx.QueryExecModeCacheStatement
-	}
-	must(s.t, ignore(s.pool.Exec(s.t.Context(), sql, append([]any{mode}, args...)...)))
+	must(s.t, ignore(s.pool.Exec(s.t.Context(), sql, args...)))
 }
 
 func (s *site) count(sql string, args ...any) int {
@@ -130,14 +125,6 @@ func (s *site) account() store.ID {
 	s.exec(`INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'account', 'plan')`, id)
 	s.exec(`INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes)
 		VALUES ($1, $1, 'key', 'aiv_live_00000000', sha256(uuid_send($1)), '{}')`, id)
-	return id
-}
-
-// worker returns a new worker with a token.
-func (s *site) worker() store.ID {
-	s.t.Helper()
-	id := store.NewID()
-	s.exec(`INSERT INTO workers (id, name, token_hash) VALUES ($1, 'worker', sha256(uuid_send($1)))`, id)
 	return id
 }
 
@@ -236,13 +223,13 @@ func request(r ClaimRequest) *ClaimRequest {
 }
 
 // goClaim claims in the background. The function that it returns waits for the end.
-func (s *site) goClaim(ctx context.Context, r ClaimRequest) func() ([]Job, error) {
+func (s *site) goClaim(r ClaimRequest) func() ([]Job, error) {
 	var jobs []Job
 	var err error
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		jobs, err = s.d.Claim(ctx, request(r))
+		jobs, err = s.d.Claim(s.t.Context(), request(r))
 	}()
 	return func() ([]Job, error) { <-ended; return jobs, err }
 }

@@ -65,8 +65,7 @@ func TestProviderStates(t *testing.T) {
 func TestUnavailablePausesTheProvider(t *testing.T) {
 	s := newSite(t)
 	run := s.orderOf(s.account(), "m1 m2", 3, 1)
-	w1 := s.worker()
-	first, second := Reporter{Worker: w1}, Reporter{Worker: s.worker()}
+	first, second := Reporter{Worker: store.NewID()}, Reporter{Worker: store.NewID()}
 	unavailable := func(j Job, reason, message string) Settlement {
 		return Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: Unavailable, ErrorCode: reason, ErrorMessage: message}
 	}
@@ -101,7 +100,7 @@ func TestUnavailablePausesTheProvider(t *testing.T) {
 	audited, err := store.Collect(t.Context(), s.pool, pgx.RowTo[string],
 		`SELECT concat_ws(' ', actor, subject, detail) FROM audit_log WHERE action = 'providers.unavailable' ORDER BY id`)
 	must(t, err)
-	by := w1.Text("wrk")
+	by := first.Worker.Text("wrk")
 	equal(t, []string{
 		by + ` p1 {"reason": "secret", "message": "The key is rejected."}`,
 		by + ` p1 {"reason": "configuration", "message": "The region is not served."}`,
@@ -118,7 +117,7 @@ func TestClaimAfterUnavailable(t *testing.T) {
 	must(t, s.whileStopped(s.pool, "INTO provider_pauses", func(pool *pgxpool.Pool) error {
 		return ignore(s.dispatcher(Config{Pool: pool}).Settle(t.Context(), Reporter{}, []Settlement{settlement(held[0], Unavailable)}))
 	}, func() {
-		claimed = s.goClaim(t.Context(), ClaimRequest{})
+		claimed = s.goClaim(ClaimRequest{})
 		storetest.UntilWaiting(t, s.pool, "advisory")
 	}))
 	got, err := claimed()

@@ -222,12 +222,12 @@ func TestAwayStandby(t *testing.T) {
 func TestRevokedWorkerChangesNothing(t *testing.T) {
 	s := newSite(t)
 	run := s.order(3)
-	revoked := s.worker()
+	revoked := store.NewID()
 	held := s.claim(2)
 	other := storetest.Begin(t, s.pool, lockClaims)
-	claim := s.goClaim(t.Context(), ClaimRequest{Worker: revoked})
+	claim := s.goClaim(ClaimRequest{Worker: revoked})
 	storetest.UntilWaiting(t, s.pool, "advisory")
-	s.exec(`UPDATE workers SET revoked_at = now() WHERE id = $1`, revoked)
+	s.exec(`INSERT INTO workers (id, name, token_hash, revoked_at) VALUES ($1, 'worker', sha256(''), now())`, revoked)
 	must(t, other.Rollback(t.Context()))
 	if got, err := claim(); err != auth.ErrUnknownWorker || len(got) != 0 {
 		t.Errorf("the claim of the revoked worker: %d jobs, %v", len(got), err)
@@ -235,7 +235,7 @@ func TestRevokedWorkerChangesNothing(t *testing.T) {
 	reports, err := s.d.reportAll(t.Context(), []*report{
 		{Reporter{Worker: revoked}, []Settlement{settlement(held[0], Completed)}},
 		{Reporter{Worker: revoked}, []Settlement{settlement(held[0], renewed)}},
-		{Reporter{Worker: s.worker()}, []Settlement{settlement(held[1], Completed)}}})
+		{Reporter{Worker: store.NewID()}, []Settlement{settlement(held[1], Completed)}}})
 	must(t, err)
 	for i, want := range []string{" " + auth.ErrUnknownWorker.Error(), " " + auth.ErrUnknownWorker.Error(), "settled <nil>"} {
 		equal(t, want, fmt.Sprint(statesOf(reports[i].items), " ", reports[i].err), "report ", i+1)
