@@ -18,22 +18,15 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// TestHashOf: different lists of fields have different hashes, even if their concatenations are equal. The hash is stored,
-// so it must not change.
+// TestHashOf: a hash contains the length of each field, so that no two lists of fields have one. It is stored, so it must
+// not change.
 func TestHashOf(t *testing.T) {
-	long := strings.Repeat("x", 300) // its length takes two bytes
-	seen := make(map[Hash][]string)
-	for _, fields := range [][]string{
-		{}, {""}, {"", ""}, {"ab"}, {"a", "b"}, {"", "ab"}, {"b", "a"}, {"A", "b"}, {"a\x01b"}, {"\x01a", "b"}, {long}, {long[:299], "x"},
-	} {
-		h := HashOf(fields...)
-		if other, ok := seen[h]; ok {
-			t.Errorf("%q and %q have one hash", fields, other)
-		}
-		seen[h] = fields
-	}
 	// SHA-256 of 01 'a' 02 'b' 'c', by Python's hashlib.
 	equal(t, "ea1cc672b17a5c99d273503a298965ef39b3616dfc46fb44022907c44f4e34fa", fmt.Sprintf("%x", HashOf("a", "bc")))
+	long := strings.Repeat("x", 300) // its length takes two bytes
+	if HashOf(long) == HashOf(long[:299], "x") {
+		t.Error("a long field has the hash of two")
+	}
 }
 
 const response = "{\"k\":\t\"\x00\xff\"}\n"

@@ -87,10 +87,13 @@ func TestUnfinishedJobs(t *testing.T) {
 	r := s.process(t, "")
 	large := create(t, r, s.request("large", 10, 60, 10)).RunID
 	refuses(t, r, s.request("small", 1, 1, 1), 0, true)
-	s.exec(t, `UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_completed = 6, jobs_failed = 3
-		WHERE id = $1`, large)
+	s.exec(t, `UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_completed = 6, jobs_failed = 3,
+		jobs_returned = 7 WHERE id = $1`, large)
 	refuses(t, r, s.request("ten", 1, 10, 1), 9, true)
 	create(t, r, s.request("nine", 1, 9, 1))
+	queue, err := runs.ReadQueue(t.Context(), s.pool)
+	must(t, err)
+	equal(t, []int64{2, 7 + 9}, []int64{queue.OpenRuns, queue.QueuedJobs}, "open runs, and their jobs that are neither running nor final")
 	// Two runs that fit together only if finished jobs do not count.
 	s.meter(nil, new(int64(6020)))
 	createAtOnce(t, r, 2, func(i int) *runs.CreateRequest { return s.request(fmt.Sprint("together ", i), 1, 9, 1) })

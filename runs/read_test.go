@@ -2,7 +2,6 @@ package runs_test
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -96,29 +95,5 @@ SELECT account_id, model, created_at, id FROM run CROSS JOIN LATERAL unnest(mode
 				equal(t, want[:min(len(want), limit+1)], got, f)
 			}
 		}
-	}
-}
-
-// TestQueueHasWhatIsNotFinal: the queue is the runs that are not final, and their jobs that are neither running nor
-// final.
-func TestQueueHasWhatIsNotFinal(t *testing.T) {
-	s, r := newProcess(t)
-	createAtOnce(t, r, 4, func(i int) *runs.CreateRequest { return s.request(fmt.Sprint(i), 1+i, 10, 1) })
-	s.exec(t, `UPDATE measurement_runs SET status = 'canceled', jobs_canceled = 10, finished_at = now() WHERE total_jobs = 10`)
-	s.exec(t, `
-WITH run AS (
-  UPDATE measurement_runs SET status = 'running', started_at = now(), jobs_returned = 1, jobs_completed = 2, jobs_failed = 3
-  WHERE total_jobs = 20 RETURNING *)
-INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
-SELECT account_id, id, 1, 'p', created_at, 8, 10 FROM run`)
-	queue, err := runs.ReadQueue(t.Context(), s.pool)
-	must(t, err)
-	if queue.OpenRuns != 3 || queue.QueuedJobs != 1+3+30+40 || queue.Oldest == nil || queue.Age == nil {
-		t.Errorf("%+v, want 3 open runs with 74 queued jobs", queue)
-	}
-	backlog, err := runs.ReadBacklog(t.Context(), s.pool, 2)
-	must(t, err)
-	if backlog.Runs != 2 || backlog.Oldest <= 0 {
-		t.Errorf("%+v, want 2 runs, the bound", backlog)
 	}
 }

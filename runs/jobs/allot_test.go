@@ -89,12 +89,8 @@ func randomSupply(r *rand.Rand) (*supply, []demand) {
 	s := &supply{capacity: make(map[string]int)}
 	providers := []string{"a", "b", "c"}
 	for _, p := range providers {
-		switch r.IntN(5) {
-		case 0: // closed
-		case 1:
-			s.capacity[p] = 1 + r.IntN(size)
-		default:
-			s.capacity[p] = unlimited
+		if c := []int{0, 1 + r.IntN(size), unlimited, unlimited, unlimited}[r.IntN(5)]; c > 0 { // 0: closed
+			s.capacity[p] = c
 		}
 	}
 	for n := range 1 + r.IntN(9) {

@@ -11,7 +11,7 @@ import (
 
 // BenchmarkWork claims and settles the jobs of one run, 100 at a time by 4 callers, each with an answer of 1.3 KiB.
 func BenchmarkWork(b *testing.B) {
-	s := ownSite(b, storetest.URL(b)) // it adds models
+	s := ownSite(b) // it adds models
 	var models []string
 	for n := range 50 {
 		models = append(models, fmt.Sprint("m1-", n))

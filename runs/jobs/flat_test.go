@@ -40,7 +40,7 @@ type load struct{ accounts, runs, questions, repetitions, done int }
 // touches returns what 5 claims and settlements of 10 jobs, and a sweep, cost.
 func (l load) touches(t *testing.T) storetest.Cost {
 	t.Helper()
-	s := ownSite(t, storetest.URL(t))
+	s := ownSite(t)
 	pool := storetest.Open(t, s.url+"&synchronous_commit=on", store.OpenHot, 1) // of which every statement is counted
 	s.d = s.dispatcher(Config{Pool: pool})
 	var accounts []store.ID

@@ -40,7 +40,7 @@ var databases storetest.Kept[*database]
 func newSite(t *testing.T) *site {
 	t.Helper()
 	t.Parallel()
-	create := func(t testing.TB) *database { return ownSite(t, storetest.URL(t)).database }
+	create := func(t testing.TB) *database { return ownSite(t).database }
 	db := databases.Take(t, create, func(db *database) error {
 		return storetest.Clear(db.pool, `job_arrivals job_queue job_turns job_leases job_results job_attempts
 			provider_settings provider_pauses provider_throttles provider_minutes measurement_runs credentials accounts
@@ -52,10 +52,10 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// ownSite makes a site of an empty database.
-func ownSite(t testing.TB, url string) *site {
+// ownSite returns a site that is not used by another test.
+func ownSite(t testing.TB) *site {
 	t.Helper()
-	s := &site{database: &database{url: url}, t: t}
+	s := &site{database: &database{url: storetest.URL(t)}, t: t}
 	s.pool = s.open("")
 	s.d = s.dispatcher(Config{LockWait: "1min"})
 	s.exec(`

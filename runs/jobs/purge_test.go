@@ -13,7 +13,7 @@ import (
 // answers are deleted when it is old itself and has none. Attempts are kept until an hour after their run's end.
 func TestPurgeKeepsCompletedJobs(t *testing.T) {
 	t.Parallel()
-	s := ownSite(t, storetest.URL(t))
+	s := ownSite(t)
 	const jobs = purgeStep + 100
 	// finish inserts a completed run of 26 hours ago, which ended so long ago, with the results of its jobs.
 	finish := func(jobs int, ended string) (run store.ID) {

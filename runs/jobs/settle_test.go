@@ -145,8 +145,6 @@ func TestJobsOfAClaimPartWays(t *testing.T) {
 	want := Histogram{Sum: 20 * time.Minute}
 	want.Counts[slices.Index(StartedBounds[:], 5*time.Minute)] = 10
 	stats.Started.Sum = stats.Started.Sum.Truncate(20 * time.Minute)
-	stats.Started.add(-time.Hour, 1) // the clock has stepped back
-	want.Counts[0]++
 	equal(t, want, stats.Started, "how long jobs waited")
 }
 
@@ -194,27 +192,6 @@ ORDER BY e.ordinal`)
 			equal(t, want, got)
 		})
 	}
-}
-
-// TestAwayStandby: a claim that finds no jobs does not wait for a synchronous standby that is away. A settlement that
-// is repeated because the standby did not confirm the first one waits for the standby, too.
-func TestAwayStandby(t *testing.T) {
-	t.Parallel()
-	url := storetest.NewCluster(t, "synchronous_standby_names=away").URL()
-	s := ownSite(t, url+"&synchronous_commit=local") // does not wait for the standby
-	waiting := s.open("&synchronous_commit=on")
-	impatient := s.dispatcher(Config{Pool: waiting, Timeout: time.Second})
-	s.order(1)
-	held := s.claim(1)
-	for try := range 2 {
-		if got, err := impatient.Settle(t.Context(), Reporter{}, []Settlement{settlement(held[0], Completed)}); err == nil {
-			t.Errorf("settlement %d is acknowledged: %v", try+1, got)
-		}
-	}
-	for range 33 { // nextval writes WAL once for 33 numbers
-		s.on(s.dispatcher(Config{Pool: waiting})).claim(1)
-	}
-	equal(t, "settled", s.settle(Completed, held...))
 }
 
 // TestRevokedWorkerChangesNothing: a worker that is revoked gets no job, also if its claim has waited for another one,
