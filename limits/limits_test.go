@@ -232,9 +232,7 @@ func TestNextRequest(t *testing.T) {
 		{"the scopes", set(auth.Terms{Scopes: []string{"runs:read"}}), "60 [api_access] [runs:read]"},
 		{"the plan's limit and features", plan("test", "x", 700), "700 [x] [runs:read]"},
 		{"another plan", plan("other", "y", 800), "700 [x] [runs:read]"},
-		{"the account's plan", func() error {
-			return ignore(s.admin.SetAccountPlan(t.Context(), s.account, "other"))
-		}, "800 [y] [runs:read]"},
+		{"the account's plan", func() error { return ignore(s.admin.SetAccountPlan(t.Context(), s.account, "other")) }, "800 [y] [runs:read]"},
 		{"its own limit", set(auth.Terms{RateLimit: new(1_000_000)}), "1000000 [y] [runs:read]"},
 		{"a lower limit", set(auth.Terms{RateLimit: new(500)}), "500 [y] [runs:read]"},
 		{"disabled", state(s.admin.DisableKey), ""},

@@ -23,16 +23,14 @@ func TestCreateWrites(t *testing.T) {
 	strange := []string{`a,b`, `"`, `\`, `{}`, `NULL`, ``, "\u00e9 \n"} // ids in a catalog are simpler
 	q.Proposal.QuestionIDs = strange
 	q.Proposal.Locale, q.Proposal.Country, q.Proposal.Language = "de-AT", "CH", "fr"
-	var encoded *runs.Run
 	response := []byte("{\"answer\":\t\x00\xff}\n")
-	q.Response = func(r *runs.Run) []byte { encoded = r; return response }
+	q.Response = func(r *runs.Run) []byte { return response }
 	result := create(t, r, q)
 	want := &runs.Run{
 		ID: result.RunID, AccountID: s.credential.AccountID, CredentialID: s.credential.ID, Status: "queued", MeasurementType: "grounded",
 		MethodologyVersion: "AIVM-1.0", ModelIDs: []string{"model-0", "model-1"}, QuestionIDs: strange, Repetitions: 2,
 		Locale: "de-AT", Country: "CH", Language: "fr", TotalJobs: 28,
 	}
-	equal(t, want, encoded, "the run given to Response")
 	equal(t, &runs.CreateResult{RunID: want.ID, Response: response}, result, "the result")
 	q.Response = func(*runs.Run) []byte { return []byte("another") }
 	replays(t, r, q, result)

@@ -53,9 +53,6 @@ func TestProviderStates(t *testing.T) {
 	s.exec(`UPDATE provider_dependencies SET met = provider_code = 'p2' OR dependency NOT IN ('secret', 'contract')`)
 	want("18 waiting, 2 leased, the provider lacks secret, contract",
 		"20 waiting, 0 leased, the provider is paused: maintenance")
-	if s.admin().Pause(t.Context(), "p1", " ") == nil || s.admin().Pause(t.Context(), "p3", "x") == nil {
-		t.Error("a pause without a note, or of no provider, was accepted")
-	}
 }
 
 // TestUnavailablePausesTheProvider: the job is queued again at once without a try, its provider is paused for every
