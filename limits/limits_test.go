@@ -101,40 +101,6 @@ func newLimiter(t testing.TB, c Config) *Limiter {
 	return New(c)
 }
 
-// outcomes has, by key and window, how many requests remained as admitted ones were told, and -1 for each refused one.
-type outcomes struct {
-	mu  sync.Mutex
-	all map[string][]int
-}
-
-func (o *outcomes) add(key int, a *Admission) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.all == nil {
-		o.all = make(map[string][]int)
-	}
-	window, remaining := fmt.Sprintf("key %d, the window until %v", key, a.Window.End), -1
-	if a.Admitted {
-		remaining = a.Window.Remaining
-	}
-	o.all[window] = append(o.all[window], remaining)
-}
-
-// wantExact fails the test unless each window admitted at most the limit, refused requests only beyond it, and told
-// each admitted request another number of those that remain. Requests may fall into two minutes.
-func (o *outcomes) wantExact(t *testing.T, limit int) {
-	t.Helper()
-	for window, got := range o.all {
-		slices.Sort(got)
-		slices.Reverse(got)
-		for i, remaining := range got {
-			if want := max(limit-1-i, -1); remaining != want {
-				t.Errorf("%s: %d remained after %d of %d requests, want %d", window, remaining, i+1, len(got), want)
-			}
-		}
-	}
-}
-
 // TestExactLimit sends many more concurrent requests than the limits, through two processes, whose batches update many
 // rows, while an operator changes a key: no deadlock, no request lost or counted twice.
 func TestExactLimit(t *testing.T) {
@@ -147,7 +113,9 @@ func TestExactLimit(t *testing.T) {
 			for range test.keys {
 				keys = append(keys, s.key(t, test.limit))
 			}
-			var got outcomes
+			// By key and window, how many requests remained as admitted ones were told, and -1 for each refused one.
+			all := make(map[string][]int)
+			var mu sync.Mutex
 			storetest.AtOnce(test.requests, func(i int) {
 				if i%200 == 0 {
 					s.set(t, keys[0], auth.Terms{Name: new(fmt.Sprint("change ", i))})
@@ -157,9 +125,23 @@ func TestExactLimit(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				got.add(i%test.keys, a)
+				window, remaining := fmt.Sprintf("key %d, the window until %v", i%test.keys, a.Window.End), -1
+				if a.Admitted {
+					remaining = a.Window.Remaining
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				all[window] = append(all[window], remaining)
 			})
-			got.wantExact(t, test.limit)
+			for window, got := range all { // requests may fall into two minutes
+				slices.Sort(got)
+				slices.Reverse(got)
+				for i, remaining := range got {
+					if want := max(test.limit-1-i, -1); remaining != want {
+						t.Errorf("%s: %d remained after %d of %d requests, want %d", window, remaining, i+1, len(got), want)
+					}
+				}
+			}
 		})
 	}
 }

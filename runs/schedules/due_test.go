@@ -34,9 +34,6 @@ func outline(occurrences []schedules.Occurrence) string {
 func TestDueTimeIsCarriedOutAndEvaluated(t *testing.T) {
 	m := newMonitored(t)
 	made := m.schedule
-	if !made.NextAt.After(made.Now) || made.NextAt.Sub(made.Now) > time.Hour {
-		t.Errorf("the next due time of %s is %s", made.Now, made.NextAt)
-	}
 	must(t, m.process.CarryOut(t.Context()))
 	equal(t, "", outline(m.occurrences(t, made.ID)), "before the due time")
 	due := made.NextAt.Add(-time.Hour)

@@ -263,7 +263,7 @@ func TestGapIsSuggestedOnce(t *testing.T) {
 	found := m.recommendations(t)
 	var got []string
 	for _, r := range found {
-		got = append(got, fmt.Sprint(r.Type, " ", r.Category, " ", r.Priority, " ", r.Status, " ", r.ModelIDs, " ", r.QuestionIDs), r.Title, r.Summary)
+		got = append(got, fmt.Sprintf("%s %s %s %s %s %s", r.Type, r.Category, r.Priority, r.Status, r.ModelIDs, r.QuestionIDs), r.Title, r.Summary)
 		equal(t, []*store.ID{first.RunID, &m.schedule.ID}, []*store.ID{r.RunID, r.ScheduleID}, "run and schedule")
 	}
 	equal(t, []string{
@@ -314,7 +314,8 @@ func TestImportedAlertsAreRespected(t *testing.T) {
 	set := func(a insights.Alert, status, resolvedAt string) error {
 		return m.imports(t, a.ID.Text("alert"), `{"kind":"alert","account_id":%q,"id":%q,"type":"visibility_drop","severity":"low",`+
 			`"title":"Imported","message":"","metric":null,"direction":"down","current_value":null,"baseline_value":null,"model_id":null,`+
-			`"question_id":null,"country":null,"run_id":null,"detected_at":"2026-01-01T00:00:00Z","status":"`+status+`","resolved_at":`+resolvedAt+`}`)
+			`"question_id":null,"country":null,"run_id":null,"detected_at":"2026-01-01T00:00:00Z",`+
+			`"status":"`+status+`","resolved_at":`+resolvedAt+`}`)
 	}
 	m.run(t, mentions(4, 0))
 	m.run(t, mentions(1, 0))
