@@ -263,7 +263,8 @@ func TestGapIsSuggestedOnce(t *testing.T) {
 	found := m.recommendations(t)
 	var got []string
 	for _, r := range found {
-		got = append(got, fmt.Sprintf("%s %s %s %s %s %s", r.Type, r.Category, r.Priority, r.Status, r.ModelIDs, r.QuestionIDs), r.Title, r.Summary)
+		got = append(got, fmt.Sprintf("%s %s %s %s %s %s", r.Type, r.Category, r.Priority, r.Status, r.ModelIDs, r.QuestionIDs),
+			r.Title, r.Summary)
 		equal(t, []*store.ID{first.RunID, &m.schedule.ID}, []*store.ID{r.RunID, r.ScheduleID}, "run and schedule")
 	}
 	equal(t, []string{
