@@ -14,8 +14,9 @@ import (
 // TestWaitingClaimGetsAJob: a waiting claim gets a job soon after there is one, and ends when the process stops.
 func TestWaitingClaimGetsAJob(t *testing.T) {
 	s := newSite(t).process()
-	other := s.goClaim(ClaimRequest{Providers: []string{"p2"}, Wait: time.Minute})
-	first := s.goClaim(ClaimRequest{Wait: time.Minute})
+	other := s.goClaim(ClaimRequest{Providers: []string{"p2"}, Wait: time.Hour})
+	first := s.goClaim(ClaimRequest{Wait: time.Hour})
+	storetest.Eventually(t, "both wait", func() bool { return s.d.Stats().Waiting == 2 })
 	s.order(1)
 	if got, err := first(); len(got) != 1 {
 		t.Errorf("got %v, %v", got, err)
