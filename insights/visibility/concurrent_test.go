@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,10 +26,22 @@ import (
 // each read is right. In the end each answer is counted once.
 func TestConcurrentWork(t *testing.T) {
 	t.Parallel()
-	w := newSettledWorld(t)
 	changes, more := 8, 2
 	if storetest.Long() {
 		changes, more = 300, 20
+	}
+	seed := rand.Uint64()
+	t.Log("seed ", seed)
+	w := newWorld(t, rand.New(rand.NewPCG(seed, 0)))
+	for n := 0; n < 4 || len(w.active) == 0; n++ { // a change may archive the only active brand
+		w.changeBrands(t)
+	}
+	for n := range 4 {
+		w.addRun(t)
+		w.runs[n].older = false
+	}
+	for slices.ContainsFunc(w.runs, func(r *wroteRun) bool { return !r.isFinal() }) {
+		w.work(t)
 	}
 	var old []int32
 	for _, j := range w.runs[0].jobs {
@@ -51,18 +62,18 @@ func TestConcurrentWork(t *testing.T) {
 	// The random numbers of goroutines are their own.
 	random := rand.New(rand.NewPCG(w.r.Uint64(), 0))
 
-	var settling, working, reading sync.WaitGroup
-	var settled, worked atomic.Bool
-	until := func(done *atomic.Bool, do func() error) func() {
-		return func() {
+	var settling, working sync.WaitGroup
+	var settled atomic.Bool
+	work := func(step func() error) {
+		working.Go(func() {
 			for last := false; !last; {
-				last = done.Load()
-				if err := do(); err != nil {
+				last = settled.Load()
+				if err := step(); err != nil {
 					t.Error(err)
 					return
 				}
 			}
-		}
+		})
 	}
 	settling.Go(func() {
 		for part := range slices.Chunk(settlements, 1+len(settlements)/30) {
@@ -82,16 +93,14 @@ func TestConcurrentWork(t *testing.T) {
 	})
 	for range 2 {
 		c := newCounter(w.plain)
-		working.Go(until(&settled, func() error { return recount(t, c) }))
-		working.Go(until(&settled, func() error { return merge(t, c) }))
+		work(func() error { return recount(t, c) })
+		work(func() error { return merge(t, c) })
 	}
-	working.Go(until(&settled, func() error { return w.purge(t) }))
-	reading.Go(until(&worked, func() error { return w.snapshot(t) }))
+	work(func() error { return w.purge(t) })
+	work(func() error { return w.snapshot(t) })
 	settling.Wait()
 	settled.Store(true)
 	working.Wait()
-	worked.Store(true)
-	reading.Wait()
 
 	must(t, recount(t, w.counter))
 	must(t, merge(t, w.counter))
@@ -100,28 +109,6 @@ func TestConcurrentWork(t *testing.T) {
 		t.Errorf("not all answers are counted: %+v", a)
 	}
 	w.verify(t)
-}
-
-// newSettledWorld returns a world with active brands, and random runs with 40 jobs or more, which are all settled and
-// counted.
-func newSettledWorld(t *testing.T) *world {
-	t.Helper()
-	seed := rand.Uint64()
-	t.Log("seed ", seed)
-	w := newWorld(t, rand.New(rand.NewPCG(seed, 0)))
-	for n := 0; n < 4 || len(w.active) == 0; n++ { // a change may archive the only active brand
-		w.changeBrands(t)
-	}
-	for n := 0; n < 40; {
-		w.addRun(t)
-		run := w.runs[len(w.runs)-1]
-		run.older = false
-		n += len(run.jobs)
-	}
-	for slices.ContainsFunc(w.runs, func(r *wroteRun) bool { return !r.isFinal() }) {
-		w.work(t)
-	}
-	return w
 }
 
 // snapshot returns an error unless each job has a status, and each answer that is counted has the facts that matching
@@ -157,75 +144,49 @@ func (w *world) snapshot(t *testing.T) error {
 	return nil
 }
 
-// firstWith matches the first statement that contains a text.
-func firstWith(text string) func(sql string) bool {
-	var seen atomic.Bool
-	return func(sql string) bool { return strings.Contains(sql, text) && seen.CompareAndSwap(false, true) }
-}
-
-// holdRecount starts a recount of another process, and returns when it is about to execute a statement that matches, or
-// has ended. release lets it go on, and returns when it has ended.
-func (s *site) holdRecount(t *testing.T, matches func(sql string) bool) (isHeld bool, release func()) {
-	t.Helper()
-	held, resume, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	hold := storetest.OnStatement{Matches: matches, Do: func(*pgx.Conn) { close(held); <-resume }}
-	slow := newCounter(storetest.WithTracer(t, s.plain, hold))
-	go func() { done <- recount(t, slow) }()
-	release = func() {
-		t.Helper()
-		close(resume)
-		must(t, <-done)
-	}
-	select {
-	case <-held:
-		return true, release
-	case err := <-done:
-		done <- err
-		return false, release
-	}
-}
-
 // TestSettlementsDuringRecount: a recount that is held before its commit delays neither claims nor settlements of the
-// same run, nor changes of brands, reads or other recounts.
+// same run, nor changes of brands, reads or other recounts. The backlog has what waits.
 func TestSettlementsDuringRecount(t *testing.T) {
 	t.Parallel()
 	s, run := newRunningSite(t, 6)
-	s.answer(t, s.dispatcher, texts(1, "Kovalt")...)
-	kovalt := s.createBrand(t, brands.Own, "Kovalt")
-	_, release := s.holdRecount(t, firstWith("INSERT INTO visibility_facts"))
-	s.check(t, "a held recount", visibility.Answers{Recounting: 1, Pending: 5}, 0)
-	next := s.claim(t, 2)
-	settle(t, s.dispatcher, completed(next[0], &answers.Answer{Text: "Kovalt"}), failed(next[1]))
-	s.check(t, "settlements", visibility.Answers{OK: 1, Failed: 1, Recounting: 1, Pending: 3}, 1)
-	s.changeBrand(t, kovalt, alias("Ostrel"))
-	s.check(t, "a change", visibility.Answers{Failed: 1, Recounting: 2, Pending: 3}, 0)
-	must(t, recount(t, s.counter)) // what is not locked
-	s.check(t, "another recount", visibility.Answers{OK: 1, Failed: 1, Recounting: 1, Pending: 3}, 1)
-	must(t, merge(t, s.counter))
-	release()
-	must(t, recount(t, s.counter)) // the held one was of the revision before
-	s.check(t, "in the end", visibility.Answers{OK: 2, Failed: 1, Pending: 3}, 2)
-	s.exec(t, `SELECT FROM cancel_run($1, $2)`, s.account, run)
-	s.check(t, "canceled", visibility.Answers{OK: 2, Failed: 1, Canceled: 3}, 2)
-	s.verify(t)
-}
-
-// TestPreparedAnswers: answers are matched before their transaction where the brands and the run are known.
-func TestPreparedAnswers(t *testing.T) {
-	t.Parallel()
-	s, run := newRunningSite(t, 2)
-	next := []visibility.Job{{Account: s.account, Run: run, Ordinal: 2, Answer: &visibility.Answer{Text: "Kovalt"}}}
-	before := s.counter.Prepare(next)
-	s.answer(t, s.dispatcher, texts(1, "Kovalt")...)
-	if after := s.counter.Prepare(next); before[0] != nil || after[0] == nil {
-		t.Errorf("prepared: %v before the first answer, %v after it", before[0], after[0])
+	check := func(when string, want visibility.Answers, mentioned, waiting int64) {
+		t.Helper()
+		s.check(t, when, want, mentioned)
+		b, err := visibility.ReadBacklog(t.Context(), s.pool)
+		must(t, err)
+		storetest.Equal(t, waiting, b.Answers, when, ": the backlog")
 	}
-}
-
-// untilEndedOrWaiting returns when a statement waits for a lock, or done has the result of what may wait.
-func (s *site) untilEndedOrWaiting(t *testing.T, done chan error) {
-	t.Helper()
-	storetest.Eventually(t, "it has ended or waits", func() bool { return len(done) > 0 || storetest.Waiting(t, s.plain) > 0 })
+	s.answer(t, s.dispatcher, texts(1, "Kovalt")...)
+	next := []visibility.Job{{Account: s.account, Run: run, Ordinal: 2, Answer: &visibility.Answer{Text: "Kovalt"}}}
+	if s.counter.Prepare(next)[0] == nil {
+		t.Error("an answer of a known run is not matched before its transaction")
+	}
+	kovalt := s.createBrand(t, brands.Own, "Kovalt")
+	held, reached, goOn := storetest.HeldUp(t, s.plain, "INSERT INTO visibility_facts")
+	recounted := make(chan error, 1)
+	go func() { recounted <- recount(t, newCounter(held)) }()
+	<-reached
+	check("a held recount", visibility.Answers{Recounting: 1, Pending: 5}, 0, 1)
+	claimed := s.claim(t, 2)
+	settle(t, s.dispatcher, completed(claimed[0], &answers.Answer{Text: "Kovalt"}), failed(claimed[1]))
+	check("settlements", visibility.Answers{OK: 1, Failed: 1, Recounting: 1, Pending: 3}, 1, 1)
+	s.changeBrand(t, kovalt, alias("Ostrel"))
+	check("a change", visibility.Answers{Failed: 1, Recounting: 2, Pending: 3}, 0, 3) // with the failed job of a chunk
+	must(t, recount(t, s.counter))                                                    // what is not locked
+	check("another recount", visibility.Answers{OK: 1, Failed: 1, Recounting: 1, Pending: 3}, 1, 1)
+	must(t, merge(t, s.counter))
+	goOn()
+	must(t, <-recounted)
+	must(t, recount(t, s.counter)) // the held one was of the revision before
+	check("in the end", visibility.Answers{OK: 2, Failed: 1, Pending: 3}, 2, 0)
+	s.exec(t, `SELECT FROM cancel_run($1, $2)`, s.account, run)
+	s.createRun(t, simpleRun(3))
+	s.answer(t, s.older, texts(3, "Kovalt")...)
+	must(t, s.counter.FindUncounted(t.Context()))
+	check("canceled, and a run that an older release has settled", visibility.Answers{OK: 2, Failed: 1, Canceled: 3, Recounting: 3}, 2, 3)
+	must(t, recount(t, s.counter))
+	check("recounted", visibility.Answers{OK: 5, Failed: 1, Canceled: 3}, 5, 0)
+	s.verify(t)
 }
 
 // TestErasedWhileRecounted: an account that is erased at any statement of a recount leaves nothing.
@@ -238,23 +199,26 @@ func TestErasedWhileRecounted(t *testing.T) {
 		s.createRun(t, simpleRun(6))
 		s.answer(t, s.dispatcher, texts(1, "Kovalt")...)
 		s.createBrand(t, brands.Own, "Kovalt")
+		// A recount of another process is held before its statement n, or ends with fewer.
 		var statements atomic.Int64
-		var release func()
-		isHeld, release = s.holdRecount(t, func(string) bool { return statements.Add(1) == n })
-		erased := make(chan error, 1)
+		held, resume, recounted, erased := make(chan bool, 1), make(chan struct{}), make(chan error, 1), make(chan error, 1)
+		pool := storetest.WithTracer(t, s.plain, storetest.OnStatement{
+			Matches: func(string) bool { return statements.Add(1) == n }, Do: func(*pgx.Conn) { held <- true; <-resume }})
+		go func() {
+			recounted <- recount(t, newCounter(pool))
+			held <- false
+		}()
+		isHeld = <-held
 		go func() { erased <- s.erase(tables) }()
-		if isHeld {
-			s.untilEndedOrWaiting(t, erased)
-		}
-		release()
+		storetest.Eventually(t, "the erasure has ended or waits", func() bool {
+			return !isHeld || len(erased) > 0 || storetest.Waiting(t, s.plain) > 0
+		})
+		close(resume)
+		must(t, <-recounted)
 		must(t, <-erased)
-		for _, table := range tables {
-			if strings.HasPrefix(table.Name, "visibility_") || strings.HasPrefix(table.Name, "brand") {
-				var rows int
-				must(t, s.plain.QueryRow(t.Context(), `SELECT count(*) FROM `+table.Name).Scan(&rows))
-				if rows != 0 {
-					t.Errorf("statement %d: %d rows of %s are left", n, rows, table.Name)
-				}
+		for _, table := range slices.Concat(brands.Capability.Tables, visibility.Capability.Tables) {
+			if rows := storetest.Value[int](t, s.plain, `SELECT count(*) FROM `+table.Name); rows > 0 {
+				t.Errorf("statement %d: %d rows of %s are left", n, rows, table.Name)
 			}
 		}
 	}
@@ -263,22 +227,17 @@ func TestErasedWhileRecounted(t *testing.T) {
 // erase deletes the account's data in the order of an erasure.
 func (s *site) erase(tables []schema.Table) error {
 	ctx := context.Background()
-	if _, err := (&runs.Purger{Pool: s.plain, Actor: "test", Tables: tables}).Account(ctx, s.account); err != nil {
-		return err
-	}
+	_, err := (&runs.Purger{Pool: s.plain, Actor: "test", Tables: tables}).Account(ctx, s.account)
 	for _, last := range []bool{false, true} {
 		for _, table := range tables {
 			erase := table.Erase.First
 			if last {
 				erase = table.Erase.Last
 			}
-			if erase == nil {
-				continue
-			}
-			if _, err := erase(ctx, s.plain, table.Name, s.account); err != nil {
-				return err
+			if erase != nil && err == nil {
+				_, err = erase(ctx, s.plain, table.Name, s.account)
 			}
 		}
 	}
-	return nil
+	return err
 }

@@ -2,9 +2,8 @@ package visibility_test
 
 import (
 	"cmp"
-	"maps"
+	"fmt"
 	"math"
-	"math/big"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,7 +15,7 @@ import (
 	"aiv/store"
 )
 
-// What metrics must be, computed from the jobs one by one by the words of the methodology, with exact fractions.
+// What reads must return, computed from the jobs one by one by the words of the methodology.
 
 // selects reports whether a filter selects a job.
 func (w *world) selects(f *visibility.Filter, j *wroteJob) bool {
@@ -61,81 +60,29 @@ func (w *world) answerCounts(all []*wroteJob) (a visibility.Answers) {
 	return a
 }
 
-// decimal returns a number with four decimals, rounded half away from zero.
-func decimal(r *big.Rat) *visibility.Decimal {
-	n, _ := strconv.ParseInt(new(big.Rat).Mul(r, big.NewRat(10_000, 1)).FloatString(0), 10, 64)
-	return new(visibility.Decimal(n))
-}
-
-func roundFloat(x float64) visibility.Decimal { return visibility.Decimal(math.Round(x * 10_000)) }
-
-func shareOf(count, of int, reason string) visibility.Share {
-	s := visibility.Share{Count: int64(count), Of: int64(of), Reason: reason}
-	if of > 0 {
-		s.Value, s.Reason = decimal(big.NewRat(s.Count, s.Of)), ""
-	}
-	return s
-}
-
-// A tally counts answers by question.
-type tally map[string]*struct{ count, of int }
+// A tally counts answers by question: how many there are, and how many of them have what is counted.
+type tally map[string]struct{ count, of int }
 
 func (t tally) add(question string, yes bool) {
-	if t[question] == nil {
-		t[question] = &struct{ count, of int }{}
-	}
-	t[question].of++
+	q := t[question]
+	q.of++
 	if yes {
-		t[question].count++
+		q.count++
 	}
+	t[question] = q
 }
 
-// An interval is a rate with limits that are not rounded.
-type interval struct {
-	visibility.Rate
-	low, high float64
+// rate returns the rate over the questions. The table of the methodology has the formulas: numbers_test.go.
+func (t tally) rate(reason string) visibility.Rate {
+	var splits []visibility.Split
+	for _, q := range t {
+		splits = append(splits, visibility.NewSplit(q.count, q.of))
+	}
+	return visibility.NewRate(splits, reason)
 }
 
-// rate returns Wilson's interval on the effective sample size.
-func (t tally) rate(reason string) (r interval) {
-	count, of := 0, 0
-	for _, q := range t {
-		count, of = count+q.count, of+q.of
-	}
-	r.Share, r.LowSample = shareOf(count, of, reason), true
-	if of == 0 {
-		return r
-	}
-	p, k, e := big.NewRat(r.Count, r.Of), int64(len(t)), big.NewRat(r.Of, 1)
-	variance := new(big.Rat)
-	for _, q := range t {
-		part := big.NewRat(int64(q.of), r.Of)
-		d := new(big.Rat).Sub(big.NewRat(int64(q.count), int64(q.of)), p)
-		part.Mul(part, part).Mul(part, d.Mul(d, d))
-		variance.Add(variance, part)
-	}
-	if k > 1 && variance.Sign() > 0 && count > 0 && count < of {
-		variance.Mul(variance, big.NewRat(k, k-1))
-		independent := new(big.Rat).Sub(big.NewRat(1, 1), p)
-		independent.Mul(independent, p).Quo(independent, variance)
-		if independent.Cmp(e) < 0 {
-			e = independent
-		}
-	}
-	size, _ := e.Float64()
-	share, _ := p.Float64()
-	const z = 1.959963984540054
-	root := z * math.Sqrt(share*(1-share)/size+z*z/(4*size*size))
-	r.low, r.high = (share+z*z/(2*size)-root)/(1+z*z/size), (share+z*z/(2*size)+root)/(1+z*z/size)
-	if count == 0 {
-		r.low = 0
-	}
-	if count == of {
-		r.high = 1
-	}
-	r.Effective, r.Low, r.High = decimal(e), new(roundFloat(r.low)), new(roundFloat(r.high))
-	r.LowSample = r.high-r.low > 0.30
-	return r
+func shareOf(count, of int, reason string) visibility.Share {
+	return visibility.NewShare(int64(count), int64(of), reason)
 }
 
 // metrics returns what ReadMetrics must return, but the time.
@@ -143,11 +90,8 @@ func (w *world) metrics(q *visibility.Query) *visibility.Metrics {
 	all, ok := w.selected(&q.Filter)
 	m := &visibility.Metrics{Revision: w.revision, Answers: w.answerCounts(all), Models: servedModels(ok)}
 	m.Rows = []visibility.Row{}
-	questions, runs, versions := make(map[string]bool), make(map[store.ID]bool), make(map[string]bool)
-	for _, j := range ok {
-		questions[j.question], runs[j.run.id], versions[j.run.method] = true, true, true
-	}
-	m.Questions, m.Runs, m.Versions = len(questions), len(runs), slices.Sorted(maps.Keys(versions))
+	m.Questions, m.Runs = len(values(ok, (*wroteJob).ofQuestion)), len(values(ok, (*wroteJob).ofRun))
+	m.Versions = values(ok, func(j *wroteJob) string { return j.run.method })
 	for _, group := range w.groups(q, all) {
 		isOther := func(j *wroteJob) bool { return !slices.Equal(w.groupOf(q, j), group) }
 		ofGroup := slices.DeleteFunc(slices.Clone(ok), isOther)
@@ -159,6 +103,19 @@ func (w *world) metrics(q *visibility.Query) *visibility.Metrics {
 	}
 	return m
 }
+
+// values returns the different values that jobs have, sorted.
+func values(of []*wroteJob, value func(*wroteJob) string) (all []string) {
+	for _, j := range of {
+		all = append(all, value(j))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (j *wroteJob) ofModel() string    { return j.model }
+func (j *wroteJob) ofQuestion() string { return j.question }
+func (j *wroteJob) ofRun() string      { return j.run.id.Text("run") }
 
 // brandsByName returns the active brands or one of them.
 func (w *world) brandsByName(only *store.ID) (list []*brands.Brand) {
@@ -217,8 +174,8 @@ func (w *world) row(b *brands.Brand, ok []*wroteJob) visibility.Row {
 			}
 		}
 	}
-	row.MentionRate, row.CitationRate = mentions(b, ok).rate("no_answers").Rate, citations(b, ok).rate("no_sources").Rate
-	row.FirstRate, row.ShareOfVoice = first.rate("no_mentions").Rate, shareOf(mentioned, voices, "no_mentions")
+	row.MentionRate, row.CitationRate = mentions(b, ok).rate("no_answers"), citations(b, ok).rate("no_sources")
+	row.FirstRate, row.ShareOfVoice = first.rate("no_mentions"), shareOf(mentioned, voices, "no_mentions")
 	if !slices.ContainsFunc(w.active, func(b brands.Brand) bool { return b.Kind == brands.Competitor }) {
 		row.ShareOfVoice.Value, row.ShareOfVoice.Reason = nil, "no_competitors"
 	}
@@ -273,7 +230,7 @@ func (w *world) groupOf(q *visibility.Query, j *wroteJob) []string {
 		case "branded":
 			group[i] = strconv.FormatBool(w.isBranded(j.question))
 		case "run":
-			group[i] = j.run.id.Text("run")
+			group[i] = j.ofRun()
 		default:
 			group[i] = bucket(j.run.created, d, q.Zone)
 		}
@@ -353,4 +310,151 @@ func (j *wroteJob) served() string {
 		return ""
 	}
 	return datedVersion.ReplaceAllString(*j.version, "$1")
+}
+
+// sources returns what ReadSources must return.
+func (w *world) sources(q *visibility.SourceQuery) *visibility.Sources {
+	all, ok := w.selected(&q.Filter)
+	type key struct {
+		host, page string
+		owner      int32 // 0: no active brand
+	}
+	found, pages := make(map[key][]*wroteJob), 0 // a job for each of its pages
+	for _, j := range ok {
+		if q.Gap && !w.isGap(j) {
+			continue
+		}
+		pages += len(j.facts.Pages)
+		for _, p := range j.facts.Pages {
+			k := key{host: p.Host}
+			if w.brandOf(p.Owner) != nil {
+				k.owner = p.Owner
+			}
+			if q.ByPage {
+				k.page = p.Key
+			}
+			if p.Host != "" {
+				found[k] = append(found[k], j)
+			}
+		}
+	}
+	s := &visibility.Sources{Answers: w.answerCounts(all), Rows: []visibility.SourceRow{}}
+	earlier := func(a, b *wroteJob) int { return a.run.created.Compare(b.run.created) }
+	for k, c := range found {
+		answers := values(c, func(j *wroteJob) string { return fmt.Sprint(j.ofRun(), j.ordinal) })
+		row := visibility.SourceRow{Host: k.host, Page: k.page, Owner: "other", Answers: int64(len(answers)),
+			CitationShare: shareOf(len(c), pages, "no_citations"), Models: len(values(c, (*wroteJob).ofModel)),
+			Questions: len(values(c, (*wroteJob).ofQuestion)), First: slices.MinFunc(c, earlier).run.created,
+			Last: slices.MaxFunc(c, earlier).run.created}
+		if b := w.brandOf(k.owner); b != nil {
+			row.Owner, row.Brand = b.Kind, &b.ID
+		}
+		if (q.Owner == "" || q.Owner == row.Owner) && (q.Brand == nil || row.Brand != nil && *q.Brand == *row.Brand) {
+			s.Rows = append(s.Rows, row)
+		}
+	}
+	last := func(brand *store.ID) string {
+		if brand == nil {
+			return "none" // after all brands
+		}
+		return brand.Text("brand")
+	}
+	slices.SortFunc(s.Rows, func(a, b visibility.SourceRow) int {
+		return cmp.Or(cmp.Compare(b.Answers, a.Answers), strings.Compare(a.Host, b.Host), strings.Compare(a.Page, b.Page),
+			strings.Compare(last(a.Brand), last(b.Brand)))
+	})
+	return s
+}
+
+// brandOf returns the active brand with a number.
+func (w *world) brandOf(number int32) *brands.Brand {
+	for i := range w.active {
+		if w.active[i].Number == number {
+			return &w.active[i]
+		}
+	}
+	return nil
+}
+
+// isGap reports whether an answer mentions a competitor and no own brand.
+func (w *world) isGap(j *wroteJob) bool {
+	kinds := make(map[string]bool)
+	for _, b := range j.facts.Brands {
+		if of := w.brandOf(b.Brand); of != nil && b.Mentions > 0 {
+			kinds[of.Kind] = true
+		}
+	}
+	return kinds[brands.Competitor] && !kinds[brands.Own]
+}
+
+// A measured is what must be equal on both sides, but the served model.
+type measured struct{ question, model, country, language, measured string }
+
+func (j *wroteJob) measured() measured {
+	return measured{j.question, j.model, j.run.country, j.run.language, j.run.measured}
+}
+
+// comparison returns what ReadComparison must return, but the time.
+func (w *world) comparison(current, baseline *visibility.Query) *visibility.Comparison {
+	c := &visibility.Comparison{Revision: w.revision}
+	nowAll, now := w.selected(&current.Filter)
+	beforeAll, before := w.selected(&baseline.Filter)
+	nowCompared, beforeCompared := basket(now, before, &c.Current), basket(before, now, &c.Baseline)
+	c.Current.Answers, c.Baseline.Answers = w.answerCounts(nowAll), w.answerCounts(beforeAll)
+	c.Questions = len(values(nowCompared, (*wroteJob).ofQuestion))
+	for _, b := range w.brandsByName(current.Brand) {
+		c.Rows = append(c.Rows, visibility.Change{Brand: b,
+			MentionRate:  changeOf(mentions(b, nowCompared), mentions(b, beforeCompared), "no_answers"),
+			CitationRate: changeOf(citations(b, nowCompared), citations(b, beforeCompared), "no_sources")})
+	}
+	return c
+}
+
+// basket returns the answers of a side that the other side has, too, and counts the others by the first reason that
+// holds.
+func basket(ok, other []*wroteJob, side *visibility.Side) (compared []*wroteJob) {
+	same := func(of *wroteJob, andModel bool) bool {
+		return slices.ContainsFunc(other, func(j *wroteJob) bool {
+			return j.measured() == of.measured() && (!andModel || j.version != nil && j.served() == of.served())
+		})
+	}
+	for _, j := range ok {
+		switch {
+		case !same(j, false):
+			side.LeftOut.NotMeasured++
+		case j.version == nil:
+			side.LeftOut.ModelUnknown++
+		case !same(j, true):
+			side.LeftOut.ModelChanged++
+		default:
+			side.Compared++
+			compared = append(compared, j)
+		}
+	}
+	return compared
+}
+
+func changeOf(now, before tally, reason string) visibility.RateChange {
+	c := visibility.RateChange{Current: now.rate(reason), Baseline: before.rate(reason), Moved: []visibility.Moved{}}
+	c.Verdict, c.Reason = "not_comparable", reason
+	if c.Current.Of == 0 || c.Baseline.Of == 0 {
+		return c
+	}
+	difference, verdict := visibility.NewDifference(&c.Current, &c.Baseline)
+	c.Difference, c.Verdict, c.Reason = &difference, verdict, ""
+	by := make(map[string]float64)
+	for id, a := range now {
+		b := before[id]
+		numerator := a.count*b.of - b.count*a.of
+		if numerator != 0 { // it is 0 without answers to the question before
+			by[id] = math.Abs(float64(numerator) / float64(a.of*b.of))
+			c.Moved = append(c.Moved, visibility.Moved{Question: id, Difference: visibility.Ratio(int64(numerator), int64(a.of*b.of)),
+				Current: shareOf(a.count, a.of, ""), Baseline: shareOf(b.count, b.of, "")})
+		}
+	}
+	slices.SortFunc(c.Moved, func(a, b visibility.Moved) int {
+		return cmp.Or(cmp.Compare(by[b.Question], by[a.Question]), strings.Compare(a.Question, b.Question))
+	})
+	c.Moved = c.Moved[:min(len(c.Moved), 20)]
+	return c
 }

@@ -5,6 +5,13 @@ import (
 	"testing"
 )
 
+// What the expected results of reads are made with. The tests below have the tables of the methodology.
+type Split = split
+
+var NewRate, NewShare, NewDifference = newRate, newShare, difference
+
+func NewSplit(count, of int) Split { return split{int32(count), int32(of)} }
+
 func TestRatesHaveWilsonIntervalsOnTheEffectiveSize(t *testing.T) {
 	for _, tt := range []struct {
 		questions []split

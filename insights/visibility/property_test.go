@@ -58,31 +58,15 @@ func TestReadsEqualRecomputation(t *testing.T) {
 // TestBrandedQuestions: competitors take what they mention in a question, as they do in an answer.
 func TestBrandedQuestions(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	spec := simpleRun(1)
-	spec.questions = nil
-	for id, text := range map[string]string{"own": "Is Kovalt good?", "longer": "Is Kovalt Cloud good?", "short": "Is Ostrel good?"} {
-		spec.questions = append(spec.questions, id)
-		s.exec(t, `
-INSERT INTO questions (id, text, language, country, topic, tags, status) VALUES ($1, $2, 'it', 'IT', 't', '{}', 'active')`, id, text)
-	}
-	s.createRun(t, spec)
-	for _, name := range []string{"Kovalt", "Ostrel Inc"} {
-		s.createBrand(t, brands.Own, name)
-	}
-	for _, name := range []string{"Kovalt Cloud", "Ostrel"} {
-		s.createBrand(t, brands.Competitor, name)
-	}
-	m := s.readMetrics(t, &visibility.Query{
-		Filter: visibility.Filter{Branded: new(true)}, GroupBy: []visibility.Dimension{visibility.ByQuestion},
-	})
-	for _, row := range m.Rows {
-		if row.Group[0] != "own" {
-			t.Errorf("%q is branded", row.Group[0])
+	s, _ := newRunningSite(t, 1)
+	s.createBrand(t, brands.Own, "Kovalt")
+	s.createBrand(t, brands.Competitor, "Kovalt Cloud")
+	for text, want := range map[string]int64{"Is Kovalt good?": 1, "Is Kovalt Cloud good?": 0} {
+		s.exec(t, `UPDATE questions SET text = $1`, text)
+		m := s.readMetrics(t, &visibility.Query{Filter: visibility.Filter{Branded: new(true)}})
+		if m.Answers.Pending != want {
+			t.Errorf("%q: got %d answers to branded questions, want %d", text, m.Answers.Pending, want)
 		}
-	}
-	if m.Answers.Pending != 1 {
-		t.Errorf("got %d answers to branded questions, want 1", m.Answers.Pending)
 	}
 }
 

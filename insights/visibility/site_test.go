@@ -58,8 +58,7 @@ SELECT 'm' || n, 'Model', 'p1', 'model-' || n, 'active', '{grounded}', true FROM
 VALUES ('q1', 'Which?', 'it', 'IT', 't', '{}', 'active')`)
 	s.account = s.newAccount(t)
 	s.counter = newCounter(s.plain)
-	s.dispatcher = s.newDispatcher(t, countBy(s.counter), prepareBy(s.counter))
-	s.older = s.newDispatcher(t, nil, nil)
+	s.dispatcher, s.older = s.newDispatcher(t, s.counter), s.newDispatcher(t, nil)
 	return s
 }
 
@@ -105,27 +104,6 @@ func config(pool *pgxpool.Pool) visibility.Config {
 	}
 }
 
-// A countFunc is the Count of a dispatcher, a prepareFunc its Prepare.
-type (
-	countFunc   func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error
-	prepareFunc func([]jobs.Ended) []any
-)
-
-func countBy(c *visibility.Counter) countFunc {
-	return func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []jobs.Ended) error {
-		return c.Count(ctx, tx, b, counted(ended))
-	}
-}
-
-func prepareBy(c *visibility.Counter) prepareFunc {
-	return func(ended []jobs.Ended) (all []any) {
-		for _, p := range c.Prepare(counted(ended)) {
-			all = append(all, p)
-		}
-		return all
-	}
-}
-
 // counted returns ended jobs as package visibility takes them.
 func counted(ended []jobs.Ended) []visibility.Job {
 	all := make([]visibility.Job, len(ended))
@@ -142,11 +120,22 @@ func counted(ended []jobs.Ended) []visibility.Job {
 	return all
 }
 
-func (s *site) newDispatcher(t testing.TB, count countFunc, prepare prepareFunc) *jobs.Dispatcher {
+// newDispatcher returns a dispatcher that counts as aiv dispatch does, or nothing.
+func (s *site) newDispatcher(t testing.TB, c *visibility.Counter) *jobs.Dispatcher {
 	t.Helper()
-	d := jobs.New(jobs.Config{
-		Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000, LockWait: "1min", Count: count, Prepare: prepare,
-	})
+	config := jobs.Config{Pool: s.pool, Timeout: time.Minute, MaxWaiting: 1000, LockWait: "1min"}
+	if c != nil {
+		config.Count = func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []jobs.Ended) error {
+			return c.Count(ctx, tx, b, counted(ended))
+		}
+		config.Prepare = func(ended []jobs.Ended) (all []any) {
+			for _, p := range c.Prepare(counted(ended)) {
+				all = append(all, p)
+			}
+			return all
+		}
+	}
+	d := jobs.New(config)
 	t.Cleanup(d.Stop)
 	return d
 }
@@ -225,9 +214,6 @@ func failed(j jobs.Job) jobs.Settlement {
 // settle settles jobs, each of which must be held.
 func settle(t testing.TB, d *jobs.Dispatcher, settlements ...jobs.Settlement) {
 	t.Helper()
-	if len(settlements) == 0 {
-		return
-	}
 	replies, err := d.Settle(t.Context(), jobs.Reporter{}, settlements)
 	must(t, err)
 	for i, r := range replies {
@@ -267,10 +253,8 @@ UPDATE job_results SET started_at = now() - interval '40 days', finished_at = no
 WHERE run_id = $1 AND ordinal = ANY ($2)`, run, ordinals)
 }
 
-func (s *site) purge(t testing.TB) error { return s.purgeBy(t, s.plain) }
-
-func (s *site) purgeBy(t testing.TB, pool *pgxpool.Pool) error {
-	_, err := jobs.Purge(t.Context(), pool, 20*24*time.Hour, visibility.DeleteAnswers)
+func (s *site) purge(t testing.TB) error {
+	_, err := jobs.Purge(t.Context(), s.plain, 20*24*time.Hour, visibility.DeleteAnswers)
 	return err
 }
 
@@ -305,8 +289,7 @@ func (s *site) check(t testing.TB, when string, want visibility.Answers, mention
 	for i := range m.Rows {
 		got = append(got, m.Rows[i].MentionRate.Count)
 	}
-	complete := want.Pending == 0 && want.Recounting == 0
-	if m.Answers != want || !slices.Equal(got, mentioned) || m.Answers.Complete() != complete {
+	if m.Answers != want || !slices.Equal(got, mentioned) || want.Complete() != (want.Pending+want.Recounting == 0) {
 		t.Errorf("%s: %+v mention the brands %v times, want %+v and %v", when, m.Answers, got, want, mentioned)
 	}
 }

@@ -21,6 +21,7 @@ import (
 type world struct {
 	*site
 	r        *rand.Rand
+	held     []jobs.Job      // claimed and not settled
 	made     []*brands.Brand // by their index in brandPool
 	runs     []*wroteRun
 	active   []brands.Brand // by name and id
@@ -43,7 +44,6 @@ type wroteJob struct {
 	run             *wroteRun
 	model, question string
 	ordinal         int32
-	held            *jobs.Job       // claimed and not settled
 	ended           bool            // with an answer or an error
 	failed          bool            // with an error
 	stored          *answers.Answer // nil: none, or deleted
@@ -187,28 +187,27 @@ func (w *world) eachJob(f func(*wroteJob)) {
 // work claims jobs and settles most of the held ones.
 func (w *world) work(t *testing.T) {
 	t.Helper()
-	for _, j := range w.claim(t, w.r.IntN(120)) {
-		w.job(j.Key).held = &j
-	}
-	batches, older := make([][]jobs.Settlement, 4), []jobs.Settlement{}
-	w.eachJob(func(j *wroteJob) {
-		if j.held == nil || j.run.canceled || w.r.IntN(6) == 0 {
-			return
+	var batches [4][]jobs.Settlement
+	var older []jobs.Settlement
+	w.held = slices.DeleteFunc(append(w.held, w.claim(t, w.r.IntN(120))...), func(held jobs.Job) (settled bool) {
+		j := w.job(held.Key)
+		if j.run.canceled || w.r.IntN(6) == 0 {
+			return j.run.canceled
 		}
-		s := failed(*j.held)
-		j.held, j.ended, j.failed = nil, true, true
+		s := failed(held)
+		j.ended, j.failed = true, true
 		if w.r.IntN(8) > 0 {
 			j.stored, j.failed = w.answer(), false
-			j.version = j.stored.ModelVersion
-			s = completed(jobs.Job{Key: s.Key, Attempt: s.Attempt}, j.stored)
+			j.version, s = j.stored.ModelVersion, completed(held, j.stored)
 		}
 		if j.run.older && w.r.IntN(2) == 0 {
 			older = append(older, s)
-			return
+			return true
 		}
 		w.match(j)
-		at := w.r.IntN(len(batches))
-		batches[at] = append(batches[at], s)
+		b := &batches[w.r.IntN(len(batches))]
+		*b = append(*b, s)
+		return true
 	})
 	for _, b := range batches {
 		settle(t, w.dispatcher, b...)
