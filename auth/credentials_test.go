@@ -20,22 +20,19 @@ func TestKnownCredential(t *testing.T) {
 	scopes := []string{"runs:write", "runs:read"}
 	c := o.issue(auth.Terms{Name: new("worker"), Scopes: append(scopes, "runs:write")})
 	o.exec(`UPDATE credentials SET expires_at = 'infinity'`) // which means never
+	seven, nine, none := new(int64(7)), new(int64(9)), new(int64(0))
 	for _, test := range []struct {
 		plan      *int64
 		own       bool
 		jobs      *int64
 		effective *int64
 	}{
-		{nil, false, nil, nil},
-		{new(int64(7)), false, nil, new(int64(7))},
-		{new(int64(7)), true, new(int64(9)), new(int64(9))},
-		{nil, true, new(int64(0)), new(int64(0))},
-		{new(int64(7)), true, nil, nil},
-		{new(int64(8)), false, nil, new(int64(8))},
+		{nil, false, nil, nil}, {seven, false, nil, seven}, {seven, true, nine, nine}, {nil, true, none, none}, {seven, true, nil, nil},
+		{nine, false, nil, nine},
 	} {
 		plan := auth.Plan{Code: "plan", Features: []string{"api_access"}, JobsPerMonth: test.plan, MaxUnfinishedJobs: test.plan}
 		must(t, o.SetPlan(t.Context(), plan))
-		o.done(o.SetAccountQuota(t.Context(), o.account.ID, test.own, test.jobs))
+		must(t, ignore(o.SetAccountQuota(t.Context(), o.account.ID, test.own, test.jobs)))
 		want := &auth.Credential{
 			ID: c.ID, AccountID: o.account.ID, Name: "worker", KeyPrefix: c.KeyPrefix, Scopes: scopes, RateLimit: 60,
 			Plan:         auth.Plan{Code: "plan", Features: []string{"api_access"}},
@@ -68,14 +65,12 @@ func TestRotationKeepsTerms(t *testing.T) {
 		equal(t, what+"successor", want, next, cmpopts.IgnoreFields(auth.Issued{}, "ID", "Key", "KeyPrefix", "CreatedAt"))
 		equal(t, what+"the successor has its own ID and key", true, next.ID != old.ID && next.Key != old.Key)
 		found := o.valid(old.Key, next.Key)
-		valid := []bool{found[0] != nil, found[1] != nil}
-		equal(t, what+"the old and the new key are valid", []bool{test.grace > 0, true}, valid)
+		equal(t, what+"the old and the new key are valid", []bool{test.grace > 0, true}, []bool{found[0] != nil, found[1] != nil})
 		ends := next.CreatedAt.Add(test.grace)
 		if test.ends != nil {
 			ends = *test.ends
 		}
-		var got time.Time
-		must(t, o.Pool.QueryRow(t.Context(), `SELECT expires_at FROM credentials WHERE id = $1`, old.ID).Scan(&got))
+		got := storetest.Value[time.Time](t, o.Pool, `SELECT expires_at FROM credentials WHERE id = $1`, old.ID)
 		equal(t, what+"end of the old key", ends, got, cmpopts.EquateApproxTime(0))
 		o.exec(`UPDATE credentials SET expires_at = now() WHERE id = $1`, old.ID)
 		equal(t, what+"the old key after its grace period", nil, o.valid(old.Key)[0])
@@ -142,4 +137,59 @@ func TestExpiringKeyIsReported(t *testing.T) {
 	want("disabling the successor", extended)
 	o.exec(`UPDATE credentials SET expires_at = now() WHERE id = $1`, extended)
 	want("the end of the key", same) // whose successor it was
+}
+
+// TestNoKeysOfAnErasedAccount creates and rotates keys while an erasure waits for the lock of one of the account's
+// credentials. None of them may be valid after it.
+func TestNoKeysOfAnErasedAccount(t *testing.T) {
+	storetest.SkipOnCitus(t, aboutLocks)
+	o := newOffice(t)
+	held, other := o.issue(auth.Terms{}), o.issue(auth.Terms{})
+	tx := storetest.Begin(t, o.Pool, `SELECT FROM credentials WHERE id = $1 FOR UPDATE`, held.ID)
+	erased := start(func() error { return ignore(o.BeginErasing(t.Context(), o.account.ID)) })
+	storetest.UntilWaiting(t, o.Pool, "transactionid")
+	created := start(func() error { return ignore(o.CreateKey(t.Context(), o.account.ID, auth.Terms{Name: new("late")})) })
+	rotated := start(func() error { return ignore(o.RotateKey(t.Context(), other.ID, time.Hour, nil)) })
+	storetest.Eventually(t, "the three transactions wait for locks, or have ended", func() bool {
+		return storetest.Waiting(t, o.Pool)+len(created)+len(rotated) >= 3
+	})
+	must(t, tx.Rollback(t.Context()))
+	must(t, <-erased)
+
+	want := fmt.Sprintf("account %s is erased", o.account.ID.Text("acct"))
+	equal(t, "create", want, fmt.Sprint(<-created))
+	equal(t, "rotate", want, fmt.Sprint(<-rotated))
+	keys, err := o.Keys(t.Context(), nil)
+	must(t, err)
+	if len(keys) != 2 || keys[0].State != "revoked" || keys[1].State != "revoked" {
+		t.Errorf("the account has the keys %+v", keys)
+	}
+}
+
+// TestEraseAgain: an erasure that is repeated keeps the times of the first, and the latest revocation counts, so that
+// it waits until the requests of all keys have ended, and not again.
+func TestEraseAgain(t *testing.T) {
+	o := newOffice(t)
+	theirs := o.issueTo(o.create("Other", "plan"), auth.Terms{})
+	erase := func(id store.ID, least, most int) auth.Account {
+		t.Helper()
+		revoked, err := o.BeginErasing(t.Context(), id)
+		must(t, err)
+		if hours := revoked.Hours(); hours < float64(least) || hours > float64(most) {
+			t.Errorf("the latest key was revoked %v hours ago, want %d to %d", hours, least, most)
+		}
+		a, err := o.Account(t.Context(), id)
+		must(t, err)
+		return a
+	}
+	erase(o.create("Without keys", "plan").ID, 24, 24)
+	long := o.issue(auth.Terms{})
+	o.issue(auth.Terms{})
+	o.key(o.RevokeKey(t.Context(), long.ID))
+	o.exec(`UPDATE credentials SET revoked_at = now() - interval '5 hours' WHERE id = $1`, long.ID)
+	first := erase(o.account.ID, 0, 1)
+	equal(t, "the account is erased", true, first.ErasedAt != nil)
+	o.exec(`UPDATE credentials SET revoked_at = now() - interval '2 hours' WHERE id <> $1 AND revoked_at IS NOT NULL`, long.ID)
+	equal(t, "the account after a second erasure", first, erase(o.account.ID, 2, 3))
+	equal(t, "the key of another account is valid", true, o.valid(theirs.Key)[0] != nil)
 }

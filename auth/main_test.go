@@ -50,12 +50,6 @@ func (o *office) key(c auth.Issued, err error) auth.Issued {
 	return c
 }
 
-// done ends the test if there is an error.
-func (o *office) done(_ any, err error) {
-	o.t.Helper()
-	must(o.t, err)
-}
-
 func (o *office) issue(terms auth.Terms) auth.Issued {
 	o.t.Helper()
 	return o.issueTo(o.account, terms)
@@ -69,10 +63,9 @@ func (o *office) issueTo(account auth.Account, terms auth.Terms) auth.Issued {
 	return o.key(o.CreateKey(o.t.Context(), account.ID, terms))
 }
 
-// exec executes a statement.
 func (o *office) exec(sql string, args ...any) {
 	o.t.Helper()
-	o.done(o.Pool.Exec(o.t.Context(), sql, args...))
+	must(o.t, ignore(o.Pool.Exec(o.t.Context(), sql, args...)))
 }
 
 // valid returns the credentials of keys as requests find them; nil: the key is not valid.

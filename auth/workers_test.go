@@ -1,7 +1,6 @@
 package auth_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,31 +11,22 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// worker creates a worker, with the hash of its token.
-func (o *office) worker(providers ...string) (auth.Worker, auth.Hash) {
-	o.t.Helper()
-	w, token, err := o.CreateWorker(o.t.Context(), "one", providers)
-	must(o.t, err)
-	hash, err := auth.HashWorkerToken(token)
-	if _, isKey := auth.HashKey(token); err != nil || isKey == nil || !strings.HasPrefix(token, "aiv_work_") {
-		o.t.Fatalf("the token %s: %v", token, err)
-	}
-	return w, hash
-}
-
-// find looks a worker up by its token.
-func (o *office) find(hash auth.Hash) (auth.Worker, error) {
-	return auth.NewWorkerLookup(o.Pool, time.Minute, 10).Find(o.t.Context(), hash)
-}
-
 // TestWorkerTokens: a worker is found by its token until it is revoked, and counted while it is seen.
 func TestWorkerTokens(t *testing.T) {
 	o := newOffice(t)
 	o.exec(`INSERT INTO providers (code, name) VALUES ('a', 'A'), ('b', 'B') ON CONFLICT DO NOTHING`)
-	w, hash := o.worker("b", "a", "b")
+	find := func(hash auth.Hash) (auth.Worker, error) {
+		return auth.NewWorkerLookup(o.Pool, time.Minute, 10).Find(t.Context(), hash)
+	}
+	w, token, err := o.CreateWorker(t.Context(), "one", []string{"b", "a", "b"})
+	must(t, err)
+	hash, err := auth.HashWorkerToken(token)
+	if _, isKey := auth.HashKey(token); err != nil || isKey == nil || !strings.HasPrefix(token, "aiv_work_") {
+		t.Fatalf("the token %s: %v", token, err)
+	}
 	equal(t, "providers", []string{"b", "a"}, w.Providers)
 	for range 2 {
-		got, err := o.find(hash)
+		got, err := find(hash)
 		must(t, err)
 		equal(t, "worker", w, got, cmpopts.IgnoreFields(auth.Worker{}, "LastSeenAt"))
 	}
@@ -46,17 +36,15 @@ INSERT INTO workers (id, name, token_hash, last_seen_at) VALUES
   (gen_random_uuid(), 'before', sha256('2'), now() - interval '6 minutes'),
   (gen_random_uuid(), 'by a clock ahead', sha256('4'), now() + interval '1 hour'),
   (gen_random_uuid(), 'of all providers', sha256('3'), now())`)
-	seen := func(want string) {
+	seen := func(want ...int) {
 		t.Helper()
-		var got []int
-		for _, provider := range []string{"", "a", "c"} {
+		for i, provider := range []string{"", "a", "c"} {
 			n, err := o.WorkersSeen(t.Context(), provider)
 			must(t, err)
-			got = append(got, n)
+			equal(t, "workers that were seen, of any provider or of "+provider, want[i], n)
 		}
-		equal(t, "workers that were seen, of any provider, of a and of c", want, fmt.Sprint(got))
 	}
-	seen("[2 2 1]")
+	seen(2, 2, 1)
 
 	revoked, err := o.RevokeWorker(t.Context(), w.ID)
 	must(t, err)
@@ -68,9 +56,9 @@ INSERT INTO workers (id, name, token_hash, last_seen_at) VALUES
 	must(t, err)
 	equal(t, "workers", 5, len(all))
 	equal(t, "oldest worker", revoked, all[0])
-	seen("[1 1 1]")
+	seen(1, 1, 1)
 	for name, unknown := range map[string]auth.Hash{"a revoked worker": hash, "an unknown token": {}} {
-		if _, err := o.find(unknown); err != auth.ErrUnknownWorker {
+		if _, err := find(unknown); err != auth.ErrUnknownWorker {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
