@@ -38,13 +38,6 @@ func (f *fixture) exec(t *testing.T, sql string, args ...any) {
 	must(t, err)
 }
 
-// read returns the one value that a query selects.
-func read[T any](t *testing.T, f *fixture, sql string, args ...any) (value T) {
-	t.Helper()
-	must(t, f.pool.QueryRow(t.Context(), sql, args...).Scan(&value))
-	return value
-}
-
 var must = storetest.Must
 
 func equal(t *testing.T, what string, want, got any, opts ...cmp.Option) {
@@ -74,7 +67,7 @@ func (f *fixture) setDependency(t *testing.T, name string, met bool, note string
 
 func (f *fixture) revision(t *testing.T) int64 {
 	t.Helper()
-	return read[int64](t, f, `SELECT `+catalog.RevisionSQL)
+	return storetest.Value[int64](t, f.pool, `SELECT `+catalog.RevisionSQL)
 }
 
 // now returns the snapshot of the current revision.
@@ -85,12 +78,13 @@ func (f *fixture) now(t *testing.T, c *catalog.Catalog) *catalog.Snapshot {
 	return snapshot
 }
 
-// state counts the rows of each table that an import writes.
+// state counts the rows of each table that an import writes, and has what a repeated import must not change.
 func (f *fixture) state(t *testing.T) string {
 	t.Helper()
-	return read[string](t, f, `SELECT concat_ws(' ', (SELECT count(*) FROM providers), (SELECT count(*) FROM models),
+	return storetest.Value[string](t, f.pool, `SELECT concat_ws(' ', (SELECT count(*) FROM providers), (SELECT count(*) FROM models),
 		(SELECT count(*) FROM questions), (SELECT count(*) FROM own_questions), (SELECT count(*) FROM methodologies),
-		(SELECT revision FROM catalog_revision), (SELECT count(*) FROM audit_log))`)
+		(SELECT min(created_at) FROM questions),
+		(SELECT min(created_at) FROM own_questions), (SELECT revision FROM catalog_revision), (SELECT count(*) FROM audit_log))`)
 }
 
 const acme = `{"kind":"provider","code":"acme","name":"Acme"}`

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"aiv/catalog"
@@ -22,38 +21,17 @@ func (f *fixture) everything() []string {
 	}
 }
 
-// TestImportTwice: a file that is imported again changes nothing.
-func TestImportTwice(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	before, kept := f.revision(t), ""
-	for i := range 3 { // also repeats the names of temporary tables on a connection
-		got, err := f.importLines(t, f.everything()...)
-		must(t, err)
-		equal(t, "imported", catalog.Imported{Providers: 1, Methodologies: 1, Models: 3, Questions: 2}, got)
-		now := read[string](t, f, `SELECT concat_ws(' ', (SELECT min(created_at) FROM questions),
-			(SELECT min(created_at) FROM own_questions), (SELECT revision FROM catalog_revision))`)
-		if i > 0 {
-			equal(t, "times of creation and revision", kept, now)
-		}
-		kept = now
-	}
-	if after := f.revision(t); after <= before {
-		t.Errorf("the revision went from %d to %d", before, after)
-	}
-	equal(t, "audit_log", []string{`olga catalog.import catalog ` +
-		`{"models": 3, "providers": 1, "questions": 2, "rows_changed": 7, "methodologies": 1}`},
-		read[[]string](t, f, `SELECT array_agg(concat_ws(' ', actor, action, subject, detail)) FROM audit_log`))
-}
-
 // TestExportImport: importing an export into another database and exporting it again gives the same bytes. Importing it
 // into its own database changes nothing.
 func TestExportImport(t *testing.T) {
 	t.Parallel()
 	from, to := newFixture(t), newFixture(t)
-	from.load(t, from.everything()...)
-	from.load(t, edit(acme, `"acme"`, `"Abc"`), model("m0"), question("a", from.ours))
-	from.load(t, methodology("AIVM-0.9", "retired", `"plain"`))
+	got, err := from.importLines(t, from.everything()...)
+	must(t, err)
+	equal(t, "imported", catalog.Imported{Providers: 1, Methodologies: 1, Models: 3, Questions: 2}, got)
+	equal(t, "audit_log", `olga catalog.import catalog {"models": 3, "providers": 1, "questions": 2, "rows_changed": 7, "methodologies": 1}`,
+		storetest.Value[string](t, from.pool, `SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log`))
+	from.load(t, edit(acme, `"acme"`, `"Abc"`), model("m0"), question("a", from.ours), methodology("AIVM-0.9", "retired", `"plain"`))
 	to.exec(t, `UPDATE accounts SET id = $1 WHERE id = $2`, from.ours, to.ours)
 	export := func(f *fixture) string {
 		var b bytes.Buffer
@@ -67,7 +45,7 @@ func TestExportImport(t *testing.T) {
 	to.load(t, first)
 	equal(t, "another database", first, export(to))
 	from.load(t, first)
-	equal(t, "row counts and revision", state, from.state(t))
+	equal(t, "row counts, times of creation and revision", state, from.state(t))
 }
 
 // TestEachChange changes one member at a time: each change increases the revision, and a repeated import does not. The
@@ -107,25 +85,19 @@ func TestEachChange(t *testing.T) {
 func TestConcurrentImports(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	var wg sync.WaitGroup
 	errs := make([]error, 4)
-	for i := range errs {
-		wg.Go(func() { _, errs[i] = f.importLines(t, methodology(fmt.Sprintf("AIVM-2.%d", i), "active", `"plain"`)) })
-	}
-	wg.Wait()
+	storetest.AtOnce(len(errs), func(i int) {
+		_, errs[i] = f.importLines(t, methodology(fmt.Sprintf("AIVM-2.%d", i), "active", `"plain"`))
+	})
 	succeeded := 0
 	for _, err := range errs {
-		switch {
-		case err == nil:
+		if err == nil {
 			succeeded++
-		case storetest.OnCitus() && store.IsLockTimeout(err): // a cluster gives up on locks sooner
-		default:
+		} else if !storetest.OnCitus() || !store.IsLockTimeout(err) { // a cluster gives up on locks sooner
 			equal(t, "error", "more than one active methodology covers plain; retire the others in the same file", err.Error())
 		}
 	}
-	if succeeded != 1 {
-		t.Errorf("%d imports succeeded", succeeded)
-	}
+	equal(t, "imports that succeeded", 1, succeeded)
 }
 
 // refuses imports lines between two valid ones, which are not written either.
@@ -188,16 +160,14 @@ func TestImportRefusesChanges(t *testing.T) {
 	f.exec(t, `INSERT INTO accounts (id, name, plan_code, erased_at) VALUES ($1, 'erased', 'p', now())`, erased)
 	private := question("private", f.ours)
 	f.load(t, private)
-	many := func(line func(id string) string) (lines []string) {
-		for i := range 21 {
-			lines = append(lines, line(fmt.Sprint("many/", i)))
-		}
-		return lines
+	var many, manyOurs, manyTheirs, manyUnknown, manyErased []string
+	for i := range 21 {
+		id := fmt.Sprint("many/", i)
+		many = append(many, edit(model(id), `"acme"`, `"none"`))
+		manyOurs, manyTheirs = append(manyOurs, question(id, f.ours)), append(manyTheirs, question(id, f.theirs))
+		manyUnknown, manyErased = append(manyUnknown, question(id, unknown)), append(manyErased, question(id, erased))
 	}
-	questions := func(of store.ID) []string {
-		return many(func(id string) string { return question(id, of) })
-	}
-	f.load(t, questions(f.ours)...)
+	f.load(t, manyOurs...)
 	const changed = "text, language or country differs from that of the existing question; these cannot be changed; " +
 		"add another question"
 	const moved = "account_id differs from that of the existing question; it cannot be changed"
@@ -205,10 +175,7 @@ func TestImportRefusesChanges(t *testing.T) {
 		want  string
 		lines []string
 	}{
-		{"unknown provider", many(func(id string) string { return edit(model(id), `"acme"`, `"none"`) })},
-		{"unknown account", questions(unknown)},
-		{"the account is erased", questions(erased)},
-		{moved, questions(f.theirs)},
+		{"unknown provider", many}, {"unknown account", manyUnknown}, {"the account is erased", manyErased}, {moved, manyTheirs},
 		{moved, []string{question("private", f.theirs)}},
 		{moved, []string{question("private", shared), question("shared", f.ours)}},
 		{changed, []string{edit(question("shared", shared), "Which?", "What?"), edit(private, "Which?", "which?")}},
@@ -243,10 +210,7 @@ func TestImportWhileErased(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.load(t, question("q", f.ours))
-	tx, err := f.pool.Begin(t.Context())
-	must(t, err)
-	_, err = tx.Exec(t.Context(), `UPDATE own_question_accounts SET additions = additions + 1`)
-	must(t, err)
+	tx := storetest.Begin(t, f.pool, `UPDATE own_question_accounts SET additions = additions + 1`)
 	imported := make(chan error, 1)
 	go func() {
 		_, err := f.importLines(t, question("late", f.ours))
@@ -256,5 +220,5 @@ func TestImportWhileErased(t *testing.T) {
 	f.exec(t, `UPDATE accounts SET erased_at = now() WHERE id = $1`, f.ours)
 	must(t, tx.Rollback(t.Context()))
 	equal(t, "error", "an account of the file has been erased meanwhile", fmt.Sprint(<-imported))
-	equal(t, "questions", 1, read[int](t, f, `SELECT count(*) FROM own_questions`))
+	equal(t, "questions", 1, storetest.Value[int](t, f.pool, `SELECT count(*) FROM own_questions`))
 }

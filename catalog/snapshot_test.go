@@ -3,14 +3,12 @@ package catalog_test
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"aiv/catalog"
 	"aiv/store"
-
-	"github.com/google/go-cmp/cmp/cmpopts"
+	"aiv/store/storetest"
 )
 
 func TestPatternCoversModels(t *testing.T) {
@@ -55,10 +53,7 @@ func TestSnapshotFindsModelsAndQuestions(t *testing.T) {
 	second := want
 	second.ID = "b"
 	equal(t, "models", []catalog.Model{want, second}, snapshot.Models)
-	equal(t, "model b", &second, snapshot.Model("b"))
-	if m := snapshot.Model("B"); m != nil || !want.Measures("grounded") || want.Measures("plain") {
-		t.Errorf("model B: got %v; or Measures is wrong for grounded or plain", m)
-	}
+	equal(t, "models b and B", []*catalog.Model{&second, nil}, []*catalog.Model{snapshot.Model("b"), snapshot.Model("B")})
 	for measurementType, want := range map[string]string{"grounded": "AIVM-1.0", "plain": "AIVM-2.0", "other": "AIVM-2.0", "none": "", "": ""} {
 		got := ""
 		if m := snapshot.Methodology(measurementType); m != nil {
@@ -89,30 +84,20 @@ func TestQuestionStatus(t *testing.T) {
 		archived(question("old", shared)), archived(question("ours/old", f.ours)), archived(question("theirs/old", f.theirs)))
 	c := catalog.New(f.pool)
 	snapshot := f.now(t, c)
-	var group sync.WaitGroup
-	for account, want := range map[store.ID]string{
-		f.ours: "archived,,,active,,archived,active,,active,", f.theirs: ",,active,active,archived,archived,active,,,",
-		store.NewID(): ",,,active,,archived,active,,,",
-	} {
-		for range 8 {
-			group.Go(func() {
-				ids := []string{"ours/old", "none", "theirs", "shared", "theirs/old", "old", "shared", "", "ours", "SHARED"}
-				got, err := snapshot.QuestionStatus(t.Context(), account, ids)
-				if strings.Join(got, ",") != want {
-					t.Errorf("got %q (%v), want %s", got, err, want)
-				}
-			})
+	accounts := []store.ID{f.ours, f.theirs, store.NewID()}
+	storetest.AtOnce(24, func(i int) {
+		ids := []string{"ours/old", "none", "theirs", "shared", "theirs/old", "old", "shared", "", "ours", "SHARED"}
+		want := []string{"archived,,,active,,archived,active,,active,", ",,active,active,archived,archived,active,,,", ",,,active,,archived,active,,,"}
+		got, err := snapshot.QuestionStatus(t.Context(), accounts[i%3], ids)
+		if strings.Join(got, ",") != want[i%3] {
+			t.Errorf("account %d: got %q (%v), want %s", i%3, got, err, want[i%3])
 		}
-	}
-	group.Wait()
+	})
 	// A new revision has the changes, although the previous snapshot cached the status or found no question.
 	f.load(t, archived(question("shared", shared)), question("none", f.ours))
 	got, err := f.now(t, c).QuestionStatus(t.Context(), f.ours, []string{"shared", "none", "ours"})
 	must(t, err)
 	equal(t, "the next revision", []string{"archived", "active", "active"}, got)
-	if got, err := snapshot.QuestionStatus(t.Context(), f.ours, nil); err != nil || len(got) != 0 {
-		t.Errorf("without ids: got %v, %v", got, err)
-	}
 	f.pool.Close()
 	if _, err := snapshot.QuestionStatus(t.Context(), f.ours, []string{"shared", "old"}); err != nil {
 		t.Errorf("cached statuses need the database: %v", err)
@@ -122,54 +107,33 @@ func TestQuestionStatus(t *testing.T) {
 	}
 }
 
-// TestDependencies: the dependencies of a provider are unmet until an operator records them, in its models too.
+// TestDependencies: the dependencies of a provider are unmet in its models until an operator records them. The
+// transcripts of cmd/aiv list them.
 func TestDependencies(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, acme, `{"kind":"provider","code":"Best","name":"Best"}`, model("m"))
+	f := newFixture(t, acme, model("m"))
 	c := catalog.New(f.pool)
-	want := []catalog.Provider{{Code: "Best", Name: "Best"}, {Code: "acme", Name: "Acme"}}
-	for _, name := range catalog.Dependencies {
-		for i := range want {
-			want[i].Dependencies = append(want[i].Dependencies, catalog.Dependency{Name: name})
-		}
-	}
 	for _, step := range []struct {
-		at    int // of the dependency
-		note  string
-		met   bool
-		unmet string
+		dependency string
+		met        bool
+		unmet      string
 	}{
-		{2, "signed", true, "configuration secret legal_approval"},
-		{1, "in the vault", true, "configuration legal_approval"},
-		{3, "by Ada", true, "configuration"},
-		{0, "tried", true, ""},
-		{2, "ended", false, "contract"},
-		{2, "still ended", false, "contract"},
+		{"contract", true, "configuration secret legal_approval"}, {"secret", true, "configuration legal_approval"},
+		{"legal_approval", true, "configuration"}, {"configuration", true, ""}, {"contract", false, "contract"}, {"contract", false, "contract"},
 	} {
-		d := &want[1].Dependencies[step.at]
-		d.Met, d.Note = step.met, step.note
 		before := f.revision(t)
-		f.setDependency(t, d.Name, step.met, step.note)
-		got, err := catalog.Providers(t.Context(), f.pool)
-		must(t, err)
-		equal(t, "providers", want, got, cmpopts.IgnoreFields(catalog.Dependency{}, "ChangedAt"))
-		equal(t, "unmet in its model", step.unmet, strings.Join(f.now(t, c).Model("m").Unmet, " "))
+		f.setDependency(t, step.dependency, step.met, "checked")
+		equal(t, "unmet in the model", step.unmet, strings.Join(f.now(t, c).Model("m").Unmet, " "))
 		if f.revision(t) <= before {
 			t.Errorf("%+v: the revision did not increase", step)
 		}
 	}
-	equal(t, "audit_log", `olga providers.unmet acme {"note": "still ended", "dependency": "contract"}`, read[string](t, f, `
-SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log
-WHERE action <> 'catalog.import' ORDER BY id DESC LIMIT 1`))
-
-	const all = "configuration, secret, contract, legal_approval"
 	state := f.state(t)
-	for _, tt := range []struct{ provider, dependency, note, want string }{
-		{"acme", "budget", "n", `unknown dependency "budget"; a provider depends on ` + all},
-		{"acme", "secret", " ", "a note is required: who checked the dependency, and how"},
-		{"none", "secret", "n", `there is no provider "none"; see aiv providers list`},
+	for dependency, want := range map[string]string{
+		"budget": `unknown dependency "budget"; a provider depends on configuration, secret, contract, legal_approval`,
+		"secret": "a note is required: who checked the dependency, and how",
 	} {
-		equal(t, "error", tt.want, fmt.Sprint(f.admin.SetDependency(t.Context(), tt.provider, tt.dependency, true, tt.note)))
+		equal(t, "error", want, fmt.Sprint(f.admin.SetDependency(t.Context(), "acme", dependency, true, " ")))
 	}
 	equal(t, "row counts", state, f.state(t))
 }
@@ -188,12 +152,6 @@ func TestAtReadsOnlyAfterAChange(t *testing.T) {
 	second := f.now(t, c)
 	if second == first || second.Model("m2") == nil || first.Model("m2") != nil {
 		t.Error("the change is missing from the next snapshot, or is in the previous one")
-	}
-	for _, d := range catalog.Dependencies {
-		f.setDependency(t, d, true, "checked")
-	}
-	if m := f.now(t, c).Model("m"); !m.GroundedSearchAvailable() || len(m.Unmet) > 0 {
-		t.Errorf("dependencies are still unmet: %v", m.Unmet)
 	}
 	// A restored database has an earlier revision than the snapshot.
 	f.exec(t, `UPDATE catalog_revision SET revision = 7`)
