@@ -34,12 +34,10 @@ func TestImportRecordsEvents(t *testing.T) {
 		if err := s.try(step.lines...); (err != nil) != (step.name == "with an invalid line") {
 			t.Fatalf("%s: %v", step.name, err)
 		}
-		var got []string
-		must(t, s.Pool.QueryRow(t.Context(), `
+		equal(t, step.name, step.want, storetest.Value[[]string](t, s.Pool, `
 WITH new AS (
   DELETE FROM events WHERE account_id = $1 AND data->>'id' = subject_id::text RETURNING type || ' ' || (data->>'title') AS event)
-SELECT array_agg(event ORDER BY event) FROM new`, c.account).Scan(&got))
-		equal(t, step.name, step.want, got)
+SELECT array_agg(event ORDER BY event) FROM new`, c.account))
 	}
 }
 
@@ -67,6 +65,6 @@ func TestEventsLockInOrder(t *testing.T) {
 	}
 	must(t, tx.Rollback(t.Context()))
 	must(t, <-imported)
-	written := s.state()
-	equal(t, "recommendations and alerts", []int{5100, 3901}, []int{len(written.Recommendations), len(written.Alerts)})
+	equal(t, "recommendations and alerts", "5100 3901", storetest.Value[string](t, s.Pool,
+		`SELECT concat_ws(' ', (SELECT count(*) FROM recommendations), (SELECT count(*) FROM alerts))`))
 }

@@ -1,12 +1,11 @@
 package insights_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/insights"
@@ -42,17 +41,18 @@ func (s *site) try(lines ...string) error {
 	return err
 }
 
-// load imports valid lines.
-func (s *site) load(lines ...string) {
-	s.t.Helper()
-	must(s.t, s.try(lines...))
-}
-
-// exec executes a statement.
 func (s *site) exec(sql string, args ...any) {
 	s.t.Helper()
 	_, err := s.Pool.Exec(s.t.Context(), sql, args...)
 	must(s.t, err)
+}
+
+// state has the rows of each table that an import writes.
+func (s *site) state() string {
+	s.t.Helper()
+	return storetest.Value[string](s.t, s.Pool, `
+SELECT concat_ws(E'\n', (SELECT jsonb_agg(r ORDER BY id) FROM recommendations r), (SELECT jsonb_agg(a ORDER BY id) FROM alerts a),
+  (SELECT jsonb_agg(l ORDER BY id) FROM audit_log l))`)
 }
 
 // customer is an account with one run.
@@ -76,34 +76,34 @@ VALUES ($1, $3, $2, 'grounded', 'AIVM-1.0', '{m}', '{q}', 1, 'it-IT', 'IT', 'it'
 // recommendation returns a line. set changes members: each element is NAME:VALUE, and an empty value removes the
 // member.
 func (c customer) recommendation(set ...string) string {
-	return line(`{"kind":"recommendation","account_id":"`+c.account.Text("acct")+`","type":"add_faq","category":"on_page","title":"Title",`+
-		`"summary":"Summary","priority":"low","status":"suggested","model_ids":["m"],"question_ids":[],"run_id":null,`+
-		`"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}`, set)
+	return line(`{"kind":"recommendation","account_id":"`+c.account.Text("acct")+`","type":"add_faq","category":"on_page","title":"Title",
+"summary":"Summary","priority":"low","status":"suggested","model_ids":["m"],"question_ids":[],"run_id":null,
+"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}`, set)
 }
 
 // alert returns a line, changed as in recommendation.
 func (c customer) alert(set ...string) string {
-	return line(`{"kind":"alert","account_id":"`+c.account.Text("acct")+`","type":"visibility_drop","severity":"low","status":"open",`+
-		`"title":"Title","message":"Message","metric":"visibility","direction":"down","current_value":0.25,"baseline_value":0.5,`+
-		`"model_id":"m","question_id":"q","country":"IT","run_id":null,"detected_at":"2026-01-01T00:00:00Z","resolved_at":null}`, set)
+	return line(`{"kind":"alert","account_id":"`+c.account.Text("acct")+`","type":"visibility_drop","severity":"low","status":"open",
+"title":"Title","message":"Message","metric":"visibility","direction":"down","current_value":0.25,"baseline_value":0.5,
+"model_id":"m","question_id":"q","country":"IT","run_id":null,"detected_at":"2026-01-01T00:00:00Z","resolved_at":null}`, set)
 }
 
 func line(text string, set []string) string {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &members); err != nil {
+		panic(err)
+	}
 	for _, s := range set {
 		name, value, _ := strings.Cut(s, ":")
-		member := ""
-		if value != "" {
-			member = `,"` + name + `":` + value
+		if members[name] = json.RawMessage(value); value == "" {
+			delete(members, name)
 		}
-		before, after, found := strings.Cut(text, `,"`+name+`":`)
-		if !found { // add the member
-			text = strings.TrimSuffix(text, "}") + member + "}"
-			continue
-		}
-		// In the templates no value contains a comma or a brace.
-		text = before + member + after[strings.IndexAny(after, ",}"):]
 	}
-	return text + "\n"
+	changed, err := json.Marshal(members)
+	if err != nil {
+		panic(err)
+	}
+	return string(changed) + "\n"
 }
 
 // ref, idOf and at return a member for line: an id, the id of the line, and midnight UTC of a day in January 2026.
@@ -112,9 +112,6 @@ func ref(name, prefix string, id store.ID) string { return fmt.Sprintf("%s:%q", 
 func idOf(prefix string, id store.ID) string { return ref("id", prefix, id) }
 
 func at(name string, n int) string { return fmt.Sprintf(`%s:"2026-01-%02dT00:00:00Z"`, name, n) }
-
-// day returns the time of at.
-func day(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
 
 // eventData encodes the title only.
 type eventData struct{}
@@ -129,10 +126,7 @@ func titleOf(id store.ID, title string) []byte {
 
 var must = storetest.Must
 
-// equal reports a difference between two values. Times in different zones are equal.
-func equal[T any](t testing.TB, what string, want, got T) {
+func equal(t testing.TB, what string, want, got any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmp.Transformer("UTC", time.Time.UTC)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	storetest.Equal(t, want, got, what)
 }
