@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
 	"aiv/insights/brands"
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // TestEachTextHasOneFault: each text has at most one fault, and domains are replaced by the form in which they are
@@ -38,11 +38,8 @@ func TestEachTextHasOneFault(t *testing.T) {
 		got := ""
 		for _, f := range tt.change.Check() {
 			got += " " + f.At
-			if f.Detail == "" {
-				t.Errorf("%s has no detail", f.At)
-			}
 		}
-		equal(t, tt.want, got, fmt.Sprintf("%+v", tt.change))
+		equal(t, tt.want, got, tt.change)
 	}
 	sent := []string{" HTTPS://Kovalt.com/ ", "github.com/kovalt/"}
 	c := brands.Change{Domains: sent}
@@ -56,13 +53,9 @@ func TestEachTextHasOneFault(t *testing.T) {
 func TestRevisionGrowsWithActiveBrands(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	if r := f.revision(t); r != 0 {
-		t.Fatalf("an account without brands has the revision %d", r)
-	}
+	equal(t, int64(0), f.revision(t), "without brands")
 	first := f.create(t, named("Kovalt"))
-	if r := f.revision(t); r != 1 || first.Number != 1 || first.Status != brands.Active || first.Domains == nil {
-		t.Fatalf("revision %d, brand %+v", r, first)
-	}
+	equal(t, "1 1 active", fmt.Sprint(f.revision(t), first.Number, " ", first.Status), "revision, number and status of the first brand")
 	f.create(t, named("Ostrel"))
 	same := named("Kovalt")
 	same.Status = reactivate.Status
@@ -152,24 +145,26 @@ func TestConcurrentChanges(t *testing.T) {
 	f.fill(t, 87, brands.Active)
 	before := f.revision(t)
 	var added, renamed atomic.Int64
-	var group sync.WaitGroup
-	concurrently := func(done *atomic.Int64, isRefusal func(error) bool, change func() error) {
-		group.Go(func() {
-			if err := change(); err == nil {
-				done.Add(1)
-			} else if !isRefusal(err) {
-				t.Error(err)
-			}
-		})
-	}
-	isBound := func(err error) bool { return errors.Is(err, brands.ErrTooManyActive) }
-	isTaken := func(err error) bool { return isConflict(err, "name") }
-	for i := range 8 {
-		concurrently(&added, isBound, func() error { _, err := f.tryCreate(t, named(fmt.Sprint("New ", i))); return err })
-		concurrently(&added, isBound, func() error { return f.tryUpdate(t, archived[i], reactivate) })
-		concurrently(&renamed, isTaken, func() error { return f.tryUpdate(t, active[i], brands.Change{Name: new("Kovalt")}) })
-	}
-	group.Wait()
+	storetest.AtOnce(24, func(n int) {
+		i, done, refused := n/3, &added, false
+		var err error
+		switch n % 3 {
+		case 0:
+			_, err = f.tryCreate(t, named(fmt.Sprint("New ", i)))
+			refused = errors.Is(err, brands.ErrTooManyActive)
+		case 1:
+			err = f.tryUpdate(t, archived[i], reactivate)
+			refused = errors.Is(err, brands.ErrTooManyActive)
+		case 2:
+			err = f.tryUpdate(t, active[i], brands.Change{Name: new("Kovalt")})
+			done, refused = &renamed, isConflict(err, "name")
+		}
+		if err == nil {
+			done.Add(1)
+		} else if !refused {
+			t.Error(err)
+		}
+	})
 	all, revision, err := brands.ReadActive(t.Context(), f.pool, f.account)
 	must(t, err)
 	equal(t, []int64{brands.MaxActive, 5, 1, 6}, []int64{int64(len(all)), added.Load(), renamed.Load(), revision - before}, "active, added, renamed, raised")

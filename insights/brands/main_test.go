@@ -45,9 +45,6 @@ func (f *fixture) exec(t testing.TB, sql string, args ...any) {
 	must(t, err)
 }
 
-// another returns the fixture of another account.
-func (f *fixture) another(t testing.TB) *fixture { return &fixture{f.pool, f.newAccount(t)} }
-
 var must, equal = storetest.Must, storetest.Equal
 
 // named returns a change to a competitor with a name and aliases.
