@@ -12,13 +12,10 @@ import (
 func BenchmarkMatch(b *testing.B) {
 	m := Compile(benchmarkBrands())
 	q := m.Question("What are the best tools for small teams that need clear reports and a free plan?")
-	for _, size := range []struct {
-		name  string
-		bytes int
-	}{{"1KiB", 1 << 10}, {"64KiB", 1 << 16}} {
-		b.Run(size.name, func(b *testing.B) {
-			answers := benchmarkAnswers(size.bytes, 50)
-			b.SetBytes(int64(size.bytes))
+	for _, kib := range []int{1, 64} {
+		b.Run(fmt.Sprintf("%dKiB", kib), func(b *testing.B) {
+			answers := benchmarkAnswers(kib<<10, 50)
+			b.SetBytes(int64(kib << 10))
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				a := answers[i%len(answers)]
@@ -30,20 +27,18 @@ func BenchmarkMatch(b *testing.B) {
 }
 
 // benchmarkNames returns invented names; the first 100 are brands.
-func benchmarkNames() []string {
+func benchmarkNames() (names []string) {
 	random := rand.New(rand.NewPCG(3, 4))
-	var names []string
-	for len(names) < 300 {
-		var name strings.Builder
+	for range 300 {
+		name := ""
 		for range 2 + random.IntN(2) {
-			name.WriteString(pick(random, "ka", "bri", "tor", "quo", "vel", "zan", "mi", "lu", "fen", "dro", "sta", "pel"))
+			name += pick(random, "ka", "bri", "tor", "quo", "vel", "zan", "mi", "lu", "fen", "dro", "sta", "pel")
 		}
-		name.WriteString(pick(random, "x", "o", "a", "ly", "nt", "va", "r"))
-		full := strings.ToUpper(name.String()[:1]) + name.String()[1:]
+		name = strings.ToUpper(name[:1]) + name[1:] + pick(random, "x", "o", "a", "ly", "nt", "va", "r")
 		if random.IntN(5) == 0 {
-			full += pick(random, " Pay", " Desk", " & Sons", " Labs", " Inc.")
+			name += pick(random, " Pay", " Desk", " & Sons", " Labs", " Inc.")
 		}
-		names = append(names, full)
+		names = append(names, name)
 	}
 	return names
 }

@@ -7,42 +7,30 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
+	"aiv/store/storetest"
 )
-
-// byID returns what a result has of each brand, whatever the order of the brands is.
-func byID(brands []Brand, r Result) map[string]BrandResult {
-	all := make(map[string]BrandResult)
-	for _, b := range r.Brands {
-		id := brands[b.Brand].ID
-		b.Brand = 0
-		all[id] = b
-	}
-	return all
-}
 
 // TestOtherBrandsChangeNoResult checks that a result depends neither on the order of the brands, nor on brands whose names do
 // not occur, nor on what was matched before.
 func TestOtherBrandsChangeNoResult(t *testing.T) {
 	t.Parallel()
 	for _, c := range readCases(t) {
-		if c.Kind != "answer" {
-			continue
+		m, text := c.matcher(), c.build(1)
+		byID := func(brands []Brand) map[string]BrandResult {
+			other, all := Compile(brands), make(map[string]BrandResult)
+			for _, b := range other.Match(c.answer(other, text)).Brands {
+				id := brands[b.Brand].ID
+				b.Brand = 0
+				all[id] = b
+			}
+			return all
 		}
-		m := c.matcher()
-		text := c.build(1)
-		want := m.Match(c.answer(m, text))
-		if again := m.Match(c.answer(m, text)); !cmp.Equal(again, want) {
-			t.Errorf("%s: matched twice: %s", c.ID, cmp.Diff(want, again))
-		}
+		first := m.Match(c.answer(m, text))
+		storetest.Equal(t, first, m.Match(c.answer(m, text)), c.ID, ": matched twice")
 		brands := slices.Clone(m.brands)
 		slices.Reverse(brands)
 		brands = append(brands, Brand{ID: "zz", Name: "Qzwxvkjhq", Aliases: []string{"Wqxzjk & Zqxw"}, Domains: []string{"qzwxvkjhq.example"}, Exclude: []string{"Qzwxvk Xqj"}})
-		other := Compile(brands)
-		got := other.Match(c.answer(other, text))
-		if diff := cmp.Diff(byID(m.brands, want), byID(brands, got)); diff != "" {
-			t.Errorf("%s: with other brands: %s", c.ID, diff)
-		}
+		storetest.Equal(t, byID(m.brands), byID(brands), c.ID, ": with other brands")
 	}
 }
 
@@ -58,9 +46,8 @@ func TestSampleShowsTheOccurrence(t *testing.T) {
 		"a kovalt: the question has kovalt: the question x": {Matched: "kovalt", Excerpt: "a kovalt: the question has kovalt: the question x", Flags: Echo},
 	} {
 		got, ok := m.Sample(0, Answer{Text: text, Question: m.Question("is a kovalt: the question has it")})
-		if ok != (want.Matched != "") || !cmp.Equal(got, want) {
-			t.Errorf("%q: %s", text, cmp.Diff(want, got))
-		}
+		storetest.Equal(t, want, got, text)
+		storetest.Equal(t, want.Matched != "", ok, text)
 	}
 	if got, _ := m.Sample(1, Answer{Text: "Visit torvo.com, or Torvo\nIQ"}); got.Matched != "torvo.com" {
 		t.Errorf("got %+v", got)
@@ -82,8 +69,11 @@ func FuzzMatch(f *testing.F) {
 	}
 	f.Add("see http://localhost for more")
 	for seed := range uint64(100) {
-		random := rand.New(rand.NewPCG(seed, 1))
-		f.Add(fuzzText(random))
+		random, text := rand.New(rand.NewPCG(seed, 1)), ""
+		for range random.IntN(20) {
+			text += pick(random, textParts...)
+		}
+		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if !utf8.ValidString(text) {
@@ -105,57 +95,34 @@ func FuzzMatch(f *testing.F) {
 			}
 			before = at
 		}
-		checkAddresses(t, text)
 		NormalForm(text)
+		// Units of which a fast test says that they have no address have none.
+		s = newScratch(&asciiNormal)
+		s.readBlocks(s.hide(text))
+		s.readInline()
+		for i := range s.units {
+			u := &s.units[i]
+			if fast := u.mayHaveAddress; !fast {
+				u.mayHaveAddress = true
+				if s.findAddresses(u); u.address {
+					t.Fatalf("%q has an address", string(s.visible[u.start:u.end]))
+				}
+			}
+		}
 	})
 }
 
-// checkAddresses checks that units of which a fast test says that they have no address have none.
-func checkAddresses(t *testing.T, text string) {
-	t.Helper()
-	s := newScratch(&asciiNormal)
-	s.readBlocks(s.hide(text))
-	s.readInline()
-	for i := range s.units {
-		u := &s.units[i]
-		if u.mayHaveAddress {
-			continue
-		}
-		u.mayHaveAddress = true
-		if s.findAddresses(u); u.address {
-			t.Fatalf("%q has an address", string(s.visible[u.start:u.end]))
-		}
-	}
-}
-
-func fuzzText(random *rand.Rand) string {
-	var b strings.Builder
-	for range random.IntN(20) {
-		b.WriteString(pick(random, textParts...))
-	}
-	return b.String()
-}
-
-// FuzzPageKey checks that the key of a page is the key of the page that it names.
+// FuzzPageKey checks that the key of a page is of visible ASCII.
 func FuzzPageKey(f *testing.F) {
 	for _, c := range readCases(f) {
-		for _, citation := range c.Citations {
+		for _, citation := range append(c.Citations, Citation{URL: c.A}, Citation{URL: c.B}) {
 			f.Add(citation.URL)
-		}
-		if c.Kind == "page" {
-			f.Add(c.A)
-			f.Add(c.B)
 		}
 	}
 	f.Fuzz(func(t *testing.T, url string) {
 		key, ok := pageKey(url)
-		if !ok {
-			return
-		}
-		for i := range len(key) {
-			if key[i] <= ' ' || key[i] > '~' {
-				t.Fatalf("%q: key %q", url, key)
-			}
+		if ok && strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			t.Fatalf("%q: key %q", url, key)
 		}
 	})
 }
@@ -163,12 +130,8 @@ func FuzzPageKey(f *testing.F) {
 // FuzzSaved checks that no name and no domain makes the matcher panic.
 func FuzzSaved(f *testing.F) {
 	for _, c := range readCases(f) {
-		if c.Kind == "domain" {
-			f.Add(c.Input)
-		}
-		if c.Name != "" {
-			f.Add(c.Name)
-		}
+		f.Add(c.Input)
+		f.Add(c.Name)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if !utf8.ValidString(text) || len(text) > 512 { // names and domains are short
@@ -183,39 +146,4 @@ func FuzzSaved(f *testing.F) {
 		}
 		Compile([]Brand{{ID: "a", Name: text, Aliases: []string{text}, Exclude: []string{text}, Domains: domains}}).Match(Answer{Text: text})
 	})
-}
-
-// TestSavedDomains: a brand owns the pages below its domain as it is saved, also if the saved form would be read
-// otherwise.
-func TestSavedDomains(t *testing.T) {
-	for input, urls := range map[string][]string{ // the first is the brand's, the second is not
-		"www.www.kovalt.com":            {"https://www.www.kovalt.com/a", "https://kovalt.com/a"},
-		"https://kovalt.internal/a://b": {"http://kovalt.internal/a://b/c", "http://kovalt.internal/a:/b"},
-		"kovalt.com/ahoy!/":             {"https://kovalt.com/ahoy!/c", "https://kovalt.com/ahoy/c"},
-	} {
-		saved, err := Domain(input)
-		r := Compile([]Brand{{Domains: []string{saved}}}).Match(Answer{Citations: []Citation{{URL: urls[0]}, {URL: urls[1]}}})
-		if err != nil || len(r.Pages) != 2 || r.Pages[0].Owner != 0 || r.Pages[1].Owner != -1 {
-			t.Errorf("%s, saved as %s: %v, pages %+v", input, saved, err, r.Pages)
-		}
-	}
-}
-
-// TestNamesThatBeginAtOnePlace: of the excluded phrases that begin at one place the longest decides, and a name that wins
-// last has the conflict that its brand's other name had.
-func TestNamesThatBeginAtOnePlace(t *testing.T) {
-	for _, tt := range []struct {
-		brands []Brand
-		text   string
-		want   []BrandResult
-	}{
-		{[]Brand{{Name: "Kov Lab", Exclude: []string{"Kov", "Kov Lab Rat"}}}, "Kov Lab Rat", nil},
-		{[]Brand{{ID: "1", Name: "Kov_Lab"}, {ID: "0", Name: "Kov-Lab", Aliases: []string{"Kov.Lab"}}}, "Kov.Lab",
-			[]BrandResult{{Brand: 1, Mentions: 1, Position: 1, Kinds: Alias, Flags: Conflict}}},
-	} {
-		got := Compile(tt.brands).Match(Answer{Text: tt.text}).Brands
-		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.text, diff)
-		}
-	}
 }
