@@ -13,25 +13,22 @@ import (
 	"aiv/store/storetest"
 )
 
-// The size of the benchmark: runs of 50 models × 100 questions × 20 repetitions, as many answers as a million together.
+// The size of the benchmark: runs of 50 models × 100 questions × 20 repetitions, a million answers together.
 const (
 	benchRuns, benchModels, benchQuestions, benchRepetitions = 10, 50, 100, 20
 	benchBrands, benchChunk                                  = 10, 500
+	benchJobs                                                = benchModels * benchQuestions * benchRepetitions
 )
 
 // BenchmarkReads reads the metrics and the sources of 1,000,000 answers.
 func BenchmarkReads(b *testing.B) {
 	pool := storetest.New(b)
 	account := fillFacts(b, pool)
-	for _, by := range []Dimension{"", ByModel, ByDay, ByQuestion} {
-		b.Run("metrics_"+string(by), func(b *testing.B) {
-			q := &Query{Zone: time.UTC}
-			if by != "" {
-				q.GroupBy = []Dimension{by}
-			}
+	for _, by := range [][]Dimension{nil, {ByModel}, {ByDay}, {ByQuestion}} {
+		b.Run(fmt.Sprint("metrics", by), func(b *testing.B) {
 			for b.Loop() {
-				m, err := ReadMetrics(b.Context(), pool, account, q)
-				if err != nil || m.Answers.OK != benchRuns*benchModels*benchQuestions*benchRepetitions {
+				m, err := ReadMetrics(b.Context(), pool, account, &Query{Zone: time.UTC, GroupBy: by})
+				if err != nil || m.Answers.OK != benchRuns*benchJobs {
 					b.Fatal(m, err)
 				}
 			}
@@ -52,42 +49,32 @@ func fillFacts(b *testing.B, pool *pgxpool.Pool) store.ID {
 	r := rand.New(rand.NewPCG(1, 2))
 	account := store.NewID()
 	exec := func(sql string, args ...any) {
-		if _, err := pool.Exec(b.Context(), sql, args...); err != nil {
-			b.Fatal(err)
-		}
+		_, err := pool.Exec(b.Context(), sql, args...)
+		storetest.Must(b, err)
 	}
-	exec(`WITH p AS (INSERT INTO plans (code, features) VALUES ('p', '{api_access}')) INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')`, account)
-	exec(`INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
-SELECT $1, gen_random_uuid(), n, CASE n WHEN 1 THEN 'own' ELSE 'competitor' END, 'Brand ' || n, '{}', '{}', '{}', false, 'active' FROM generate_series(1, 10) n`, account)
-	exec(`INSERT INTO brand_revisions VALUES ($1, 10, now(), now())`, account)
-	var models, questions []string
-	for i := range benchModels {
-		models = append(models, fmt.Sprintf("model-%02d", i))
-	}
-	for i := range benchQuestions {
-		questions = append(questions, fmt.Sprintf("question-%03d", i))
-	}
+	exec(`
+WITH p AS (INSERT INTO plans (code, features) VALUES ('p', '{api_access}')),
+a AS (INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')),
+b AS (INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
+  SELECT $1, gen_random_uuid(), n, CASE n WHEN 1 THEN 'own' ELSE 'competitor' END, 'Brand ' || n, '{}', '{}', '{}', false, 'active' FROM generate_series(1, 10) n)
+INSERT INTO brand_revisions VALUES ($1, 10, now(), now())`, account)
 	for day := range benchRuns {
-		run := &countedRun{account: account, id: store.NewID(), repetitions: benchRepetitions, total: benchModels * benchQuestions * benchRepetitions}
-		exec(`INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
+		run := &countedRun{account: account, id: store.NewID(), repetitions: benchRepetitions, total: benchJobs}
+		exec(`
+INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
   locale, country, language, total_jobs, jobs_completed, jobs_counted, created_at, started_at, finished_at)
-VALUES ($1, $2, $2, 'completed', 'grounded', 'AIVM-1.0', $3, $4, $5, 'it-IT', 'IT', 'it', $6, $6, $6, now() - interval '1 day' * $7, now(), now())`,
-			account, run.id, models, questions, run.repetitions, run.total, day)
+SELECT $1, $2, $2, 'completed', 'grounded', 'AIVM-1.0', array(SELECT 'model-' || n FROM generate_series(1, $3) n),
+  array(SELECT 'question-' || n FROM generate_series(1, $4) n), $5, 'it-IT', 'IT', 'it', $6, $6, $6, now() - interval '1 day' * $7, now(), now()`,
+			account, run.id, benchModels, benchQuestions, run.repetitions, run.total, day)
 		var batch pgx.Batch
 		for first := int32(1); first <= run.total; first += benchChunk {
-			facts := benchFacts(r, first)
-			batchChunks(&batch, newChunks(run, 10, facts, func(n int32) bool { return n == 1 }, false, true))
+			batchChunks(&batch, newChunks(run, 10, benchFacts(r, first), func(n int32) bool { return n == 1 }, false, true))
 		}
-		if err := pool.SendBatch(b.Context(), &batch).Close(); err != nil {
-			b.Fatal(err)
-		}
+		storetest.Must(b, pool.SendBatch(b.Context(), &batch).Close())
 	}
 	exec(`VACUUM ANALYZE visibility_facts`)
-	var size int64
-	if err := pool.QueryRow(b.Context(), `SELECT pg_total_relation_size('visibility_facts')`).Scan(&size); err != nil {
-		b.Fatal(err)
-	}
-	b.Logf("%d bytes an answer", size/(benchRuns*benchModels*benchQuestions*benchRepetitions))
+	size := storetest.Value[int64](b, pool, `SELECT pg_total_relation_size('visibility_facts')`)
+	b.Logf("%d bytes an answer", size/(benchRuns*benchJobs))
 	return account
 }
 

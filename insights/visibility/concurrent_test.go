@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/jackc/pgx/v5"
 
 	"aiv/insights/brands"
 	"aiv/insights/visibility"
@@ -162,10 +161,7 @@ func TestSettlementsDuringRecount(t *testing.T) {
 		t.Error("an answer of a known run is not matched before its transaction")
 	}
 	kovalt := s.createBrand(t, brands.Own, "Kovalt")
-	held, reached, goOn := storetest.HeldUp(t, s.plain, "INSERT INTO visibility_facts")
-	recounted := make(chan error, 1)
-	go func() { recounted <- recount(t, newCounter(held)) }()
-	<-reached
+	release := s.holdRecount(t, "INSERT INTO visibility_facts")
 	check("a held recount", visibility.Answers{Recounting: 1, Pending: 5}, 0, 1)
 	claimed := s.claim(t, 2)
 	settle(t, s.dispatcher, completed(claimed[0], &answers.Answer{Text: "Kovalt"}), failed(claimed[1]))
@@ -175,8 +171,7 @@ func TestSettlementsDuringRecount(t *testing.T) {
 	must(t, recount(t, s.counter))                                                    // what is not locked
 	check("another recount", visibility.Answers{OK: 1, Failed: 1, Recounting: 1, Pending: 3}, 1, 1)
 	must(t, merge(t, s.counter))
-	goOn()
-	must(t, <-recounted)
+	release()
 	must(t, recount(t, s.counter)) // the held one was of the revision before
 	check("in the end", visibility.Answers{OK: 2, Failed: 1, Pending: 3}, 2, 0)
 	s.exec(t, `SELECT FROM cancel_run($1, $2)`, s.account, run)
@@ -189,36 +184,43 @@ func TestSettlementsDuringRecount(t *testing.T) {
 	s.verify(t)
 }
 
-// TestErasedWhileRecounted: an account that is erased at any statement of a recount leaves nothing.
+// holdRecount starts a recount of another process, and returns when it is about to send sql. release lets it end.
+func (s *site) holdRecount(t *testing.T, sql string) (release func()) {
+	t.Helper()
+	held, reached, goOn := storetest.HeldUp(t, s.plain, sql)
+	recounted := make(chan error, 1)
+	go func() { recounted <- recount(t, newCounter(held)) }()
+	select {
+	case <-reached:
+	case err := <-recounted:
+		t.Fatalf("a recount that sends no %s: %v", sql, err)
+	}
+	return func() {
+		t.Helper()
+		goOn()
+		must(t, <-recounted)
+	}
+}
+
+// TestErasedWhileRecounted: an account that is erased during a recount leaves nothing.
 func TestErasedWhileRecounted(t *testing.T) {
 	t.Parallel()
-	tables := slices.Concat(jobs.Capability.Tables, brands.Capability.Tables, visibility.Capability.Tables)
+	tables := slices.Concat(brands.Capability.Tables, visibility.Capability.Tables)
 	s := newSite(t)
-	for n, isHeld := int64(1), true; isHeld; n++ {
+	for _, sql := range []string{"FROM brand_revisions", "SKIP LOCKED", "FROM measurement_runs", "FROM job_results", "INSERT INTO visibility_facts", "INSERT INTO visibility_recounts"} {
 		s.account = s.newAccount(t)
 		s.createRun(t, simpleRun(6))
 		s.answer(t, s.dispatcher, texts(1, "Kovalt")...)
 		s.createBrand(t, brands.Own, "Kovalt")
-		// A recount of another process is held before its statement n, or ends with fewer.
-		var statements atomic.Int64
-		held, resume, recounted, erased := make(chan bool, 1), make(chan struct{}), make(chan error, 1), make(chan error, 1)
-		pool := storetest.WithTracer(t, s.plain, storetest.OnStatement{
-			Matches: func(string) bool { return statements.Add(1) == n }, Do: func(*pgx.Conn) { held <- true; <-resume }})
-		go func() {
-			recounted <- recount(t, newCounter(pool))
-			held <- false
-		}()
-		isHeld = <-held
-		go func() { erased <- s.erase(tables) }()
-		storetest.Eventually(t, "the erasure has ended or waits", func() bool {
-			return !isHeld || len(erased) > 0 || storetest.Waiting(t, s.plain) > 0
-		})
-		close(resume)
-		must(t, <-recounted)
+		release := s.holdRecount(t, sql)
+		erased := make(chan error, 1)
+		go func() { erased <- s.erase(append(tables, jobs.Capability.Tables...)) }()
+		storetest.Eventually(t, "the erasure has ended or waits", func() bool { return len(erased) > 0 || storetest.Waiting(t, s.plain) > 0 })
+		release()
 		must(t, <-erased)
-		for _, table := range slices.Concat(brands.Capability.Tables, visibility.Capability.Tables) {
+		for _, table := range tables {
 			if rows := storetest.Value[int](t, s.plain, `SELECT count(*) FROM `+table.Name); rows > 0 {
-				t.Errorf("statement %d: %d rows of %s are left", n, rows, table.Name)
+				t.Errorf("before %s: %d rows of %s are left", sql, rows, table.Name)
 			}
 		}
 	}

@@ -63,13 +63,18 @@ func (w *world) answerCounts(all []*wroteJob) (a visibility.Answers) {
 // A tally counts answers by question: how many there are, and how many of them have what is counted.
 type tally map[string]struct{ count, of int }
 
-func (t tally) add(question string, yes bool) {
-	q := t[question]
-	q.of++
-	if yes {
-		q.count++
+func tallyOf(answers []*wroteJob, isOne, counts func(*wroteJob) bool) tally {
+	t := tally{}
+	for _, j := range answers {
+		if q := t[j.question]; isOne(j) {
+			q.of++
+			if counts(j) {
+				q.count++
+			}
+			t[j.question] = q
+		}
 	}
-	t[question] = q
+	return t
 }
 
 // rate returns the rate over the questions. The table of the methodology has the formulas: numbers_test.go.
@@ -132,35 +137,21 @@ func (w *world) brandsByName(only *store.ID) (list []*brands.Brand) {
 
 // mentions tallies which answers mention a brand.
 func mentions(b *brands.Brand, ok []*wroteJob) tally {
-	t := tally{}
-	for _, j := range ok {
-		t.add(j.question, j.facts.of(b).Mentions > 0)
-	}
-	return t
+	return tallyOf(ok, func(*wroteJob) bool { return true }, func(j *wroteJob) bool { return j.facts.of(b).Mentions > 0 })
 }
 
 // citations tallies which answers cite a brand, of those whose sources are known.
 func citations(b *brands.Brand, ok []*wroteJob) tally {
-	t := tally{}
-	for _, j := range ok {
-		if j.facts.Known {
-			t.add(j.question, j.facts.of(b).Citations > 0)
-		}
-	}
-	return t
+	return tallyOf(ok, func(j *wroteJob) bool { return j.facts.Known }, func(j *wroteJob) bool { return j.facts.of(b).Citations > 0 })
 }
 
 // row computes the numbers of a brand from ok answers.
 func (w *world) row(b *brands.Brand, ok []*wroteJob) visibility.Row {
-	row, first := visibility.Row{Brand: b}, tally{}
-	var mentioned, voices, pages, allPages, positions int
+	row := visibility.Row{Brand: b}
+	var voices, pages, allPages, positions int
 	for _, j := range ok {
 		of := j.facts.of(b)
-		if of.Mentions > 0 {
-			first.add(j.question, of.Position == 1)
-			mentioned++
-			positions += int(of.Position)
-		}
+		positions += int(of.Position)
 		for i := range w.active {
 			if j.facts.of(&w.active[i]).Mentions > 0 {
 				voices++
@@ -174,8 +165,11 @@ func (w *world) row(b *brands.Brand, ok []*wroteJob) visibility.Row {
 			}
 		}
 	}
+	first := tallyOf(ok, func(j *wroteJob) bool { return j.facts.of(b).Mentions > 0 }, func(j *wroteJob) bool { return j.facts.of(b).Position == 1 })
 	row.MentionRate, row.CitationRate = mentions(b, ok).rate("no_answers"), citations(b, ok).rate("no_sources")
-	row.FirstRate, row.ShareOfVoice = first.rate("no_mentions"), shareOf(mentioned, voices, "no_mentions")
+	row.FirstRate = first.rate("no_mentions")
+	mentioned := int(row.MentionRate.Count)
+	row.ShareOfVoice = shareOf(mentioned, voices, "no_mentions")
 	if !slices.ContainsFunc(w.active, func(b brands.Brand) bool { return b.Kind == brands.Competitor }) {
 		row.ShareOfVoice.Value, row.ShareOfVoice.Reason = nil, "no_competitors"
 	}
