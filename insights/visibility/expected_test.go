@@ -3,8 +3,6 @@ package visibility_test
 import (
 	"cmp"
 	"fmt"
-	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -295,17 +293,6 @@ func orLast(text *string) string {
 	return *text
 }
 
-// datedVersion matches the version of a model that ends with a date.
-var datedVersion = regexp.MustCompile(`^(?s)(.*)[-@](20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])|20\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))$`)
-
-// served returns the served model of an answer that reported one, else "".
-func (j *wroteJob) served() string {
-	if j.version == nil {
-		return ""
-	}
-	return datedVersion.ReplaceAllString(*j.version, "$1")
-}
-
 // sources returns what ReadSources must return.
 func (w *world) sources(q *visibility.SourceQuery) *visibility.Sources {
 	all, ok := w.selected(&q.Filter)
@@ -379,76 +366,4 @@ func (w *world) isGap(j *wroteJob) bool {
 		}
 	}
 	return kinds[brands.Competitor] && !kinds[brands.Own]
-}
-
-// A measured is what must be equal on both sides, but the served model.
-type measured struct{ question, model, country, language, measured string }
-
-func (j *wroteJob) measured() measured {
-	return measured{j.question, j.model, j.run.country, j.run.language, j.run.measured}
-}
-
-// comparison returns what ReadComparison must return, but the time.
-func (w *world) comparison(current, baseline *visibility.Query) *visibility.Comparison {
-	c := &visibility.Comparison{Revision: w.revision}
-	nowAll, now := w.selected(&current.Filter)
-	beforeAll, before := w.selected(&baseline.Filter)
-	nowCompared, beforeCompared := basket(now, before, &c.Current), basket(before, now, &c.Baseline)
-	c.Current.Answers, c.Baseline.Answers = w.answerCounts(nowAll), w.answerCounts(beforeAll)
-	c.Questions = len(values(nowCompared, (*wroteJob).ofQuestion))
-	for _, b := range w.brandsByName(current.Brand) {
-		c.Rows = append(c.Rows, visibility.Change{Brand: b,
-			MentionRate:  changeOf(mentions(b, nowCompared), mentions(b, beforeCompared), "no_answers"),
-			CitationRate: changeOf(citations(b, nowCompared), citations(b, beforeCompared), "no_sources")})
-	}
-	return c
-}
-
-// basket returns the answers of a side that the other side has, too, and counts the others by the first reason that
-// holds.
-func basket(ok, other []*wroteJob, side *visibility.Side) (compared []*wroteJob) {
-	same := func(of *wroteJob, andModel bool) bool {
-		return slices.ContainsFunc(other, func(j *wroteJob) bool {
-			return j.measured() == of.measured() && (!andModel || j.version != nil && j.served() == of.served())
-		})
-	}
-	for _, j := range ok {
-		switch {
-		case !same(j, false):
-			side.LeftOut.NotMeasured++
-		case j.version == nil:
-			side.LeftOut.ModelUnknown++
-		case !same(j, true):
-			side.LeftOut.ModelChanged++
-		default:
-			side.Compared++
-			compared = append(compared, j)
-		}
-	}
-	return compared
-}
-
-func changeOf(now, before tally, reason string) visibility.RateChange {
-	c := visibility.RateChange{Current: now.rate(reason), Baseline: before.rate(reason), Moved: []visibility.Moved{}}
-	c.Verdict, c.Reason = "not_comparable", reason
-	if c.Current.Of == 0 || c.Baseline.Of == 0 {
-		return c
-	}
-	difference, verdict := visibility.NewDifference(&c.Current, &c.Baseline)
-	c.Difference, c.Verdict, c.Reason = &difference, verdict, ""
-	by := make(map[string]float64)
-	for id, a := range now {
-		b := before[id]
-		numerator := a.count*b.of - b.count*a.of
-		if numerator != 0 { // it is 0 without answers to the question before
-			by[id] = math.Abs(float64(numerator) / float64(a.of*b.of))
-			c.Moved = append(c.Moved, visibility.Moved{Question: id, Difference: visibility.Ratio(int64(numerator), int64(a.of*b.of)),
-				Current: shareOf(a.count, a.of, ""), Baseline: shareOf(b.count, b.of, "")})
-		}
-	}
-	slices.SortFunc(c.Moved, func(a, b visibility.Moved) int {
-		return cmp.Or(cmp.Compare(by[b.Question], by[a.Question]), strings.Compare(a.Question, b.Question))
-	})
-	c.Moved = c.Moved[:min(len(c.Moved), 20)]
-	return c
 }

@@ -42,7 +42,6 @@ func TestReadsEqualRecomputation(t *testing.T) {
 				for range queries {
 					w.compareMetrics(t, w.query())
 					w.checkSources(t)
-					w.checkComparison(t)
 					w.checkFacts(t)
 				}
 				must(t, w.counter.FindUncounted(t.Context()))
@@ -163,8 +162,7 @@ func (w *world) someBool() *bool { return new(w.r.IntN(2) == 0) }
 // compare reports how what was read of a query differs from what it must be. It does not compare the times of reads.
 func compare(t *testing.T, query, want, got any) {
 	t.Helper()
-	diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(visibility.Rate{}, visibility.Moved{}),
-		cmpopts.IgnoreFields(visibility.Metrics{}, "AsOf"), cmpopts.IgnoreFields(visibility.Comparison{}, "AsOf"))
+	diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(visibility.Rate{}), cmpopts.IgnoreFields(visibility.Metrics{}, "AsOf"))
 	if diff != "" {
 		text, _ := json.Marshal(query)
 		t.Errorf("%T %s (-want +got):\n%s", query, text, diff)
@@ -189,24 +187,6 @@ func (w *world) checkSources(t *testing.T) {
 	got, err := visibility.ReadSources(t.Context(), w.pool, w.account, q)
 	must(t, err)
 	compare(t, q, w.sources(q), got)
-}
-
-// checkComparison compares a comparison of two runs or two windows.
-func (w *world) checkComparison(t *testing.T) {
-	t.Helper()
-	current := visibility.Query{Filter: w.filter(), Zone: time.UTC, Brand: w.someBrand()}
-	current.From, current.To, current.Run = nil, nil, nil
-	baseline := current
-	if w.r.IntN(2) == 0 {
-		current.Run, baseline.Run = &pick(w.r, w.runs).id, &pick(w.r, w.runs).id
-	} else {
-		middle := pick(w.r, w.runs).created
-		current.From, current.To = &middle, new(middle.AddDate(0, 0, 1+w.r.IntN(30)))
-		baseline.From, baseline.To = new(middle.AddDate(0, 0, -1-w.r.IntN(30))), &middle
-	}
-	got, err := visibility.ReadComparison(t.Context(), w.pool, w.account, &current, &baseline)
-	must(t, err)
-	compare(t, []visibility.Query{current, baseline}, w.comparison(&current, &baseline), got)
 }
 
 // checkFacts compares what the results of a run show, and which of them a choice by brand selects.
