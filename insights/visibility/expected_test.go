@@ -49,9 +49,8 @@ func (w *world) answerCounts(all []*wroteJob) (a visibility.Answers) {
 	counts := map[string]*int64{"ok": &a.OK, "empty": &a.Empty, "truncated": &a.Truncated, "failed": &a.Failed,
 		"canceled": &a.Canceled, "pending": &a.Pending, "recounting": &a.Recounting}
 	for _, j := range all {
-		status := w.status(j)
-		*counts[status]++
-		if status == "ok" && j.facts.revision < w.revision {
+		*counts[w.status(j)]++
+		if w.status(j) == "ok" && j.facts.revision < w.revision {
 			a.Frozen++
 		}
 	}
@@ -191,9 +190,7 @@ func (w *world) groups(q *visibility.Query, all []*wroteJob) (groups [][]string)
 		}
 		for _, bucket := range w.buckets(q, q.GroupBy[at], all) {
 			for _, other := range others {
-				group := slices.Clone(other)
-				group[at] = bucket
-				groups = append(groups, group)
+				groups = append(groups, slices.Concat(other[:at], []string{bucket}, other[at+1:]))
 			}
 		}
 	}
@@ -261,9 +258,7 @@ func (w *world) buckets(q *visibility.Query, by visibility.Dimension, all []*wro
 	for t := from; t.Before(to); t = t.Add(time.Hour) {
 		found = append(found, bucket(t, by, q.Zone))
 	}
-	found = append(found, bucket(to, by, q.Zone))
-	slices.Sort(found)
-	return slices.Compact(found)
+	return append(found, bucket(to, by, q.Zone))
 }
 
 // servedModels counts answers by model and served version, most first, no version last.

@@ -26,9 +26,6 @@ func TestRatesHaveWilsonIntervalsOnTheEffectiveSize(t *testing.T) {
 		{[]split{{10, 10}}, "1 10 0.7225 1 false"},
 		{[]split{{2, 199}}, "0.0101 199 0.0028 0.0359 false"},
 		{[]split{{0, 0}, {4, 5}, {1, 5}}, "0.5 2.7778 0.1191 0.8809 true"},
-		// The example of GET /v1/metrics/compare.
-		{[]split{{17, 20}}, "0.85 20 0.6396 0.9476 true"},
-		{[]split{{8, 20}}, "0.4 20 0.2188 0.6134 true"},
 	} {
 		r := newRate(tt.questions, "no_answers")
 		if got := fmt.Sprintln(r.Value, r.Effective, r.Low, r.High, r.LowSample); got != tt.want+"\n" || r.Reason != "" {

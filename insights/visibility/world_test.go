@@ -139,23 +139,16 @@ func (w *world) read(t *testing.T) {
 // addRun creates a random run.
 func (w *world) addRun(t *testing.T) {
 	t.Helper()
-	// Around the days on which the clocks of Rome, New York and Cairo change.
-	day := pick(w.r, []time.Time{time.Date(2026, 3, 8, 0, 0, 0, 0, time.UTC), time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC),
-		time.Date(2026, 4, 24, 0, 0, 0, 0, time.UTC)})
-	older, spec := w.r.IntN(4) == 0, runSpec{
+	// Around the days on which the clocks of New York, Rome and Cairo change: March 8 and 29, April 24.
+	day := time.Date(2026, 3, pick(w.r, []int{8, 29, 31 + 24}), 0, 0, 0, 0, time.UTC)
+	run := &wroteRun{older: w.r.IntN(4) == 0, runSpec: runSpec{
 		models: some(w.r, []string{"m1", "m2", "m3"}, 1), questions: some(w.r, questionIDs, 1), repetitions: 1 + w.r.IntN(4),
 		country: pick(w.r, countries), language: pick(w.r, languages), measured: pick(w.r, []string{"grounded", "closed_book"}),
 		method:  pick(w.r, []string{"AIVM-1.0", "AIVM-0.9"}),
 		created: day.Add(time.Duration(w.r.IntN(48*60)-24*60) * time.Minute),
-	}
-	w.r.Shuffle(len(spec.models), func(i, j int) { spec.models[i], spec.models[j] = spec.models[j], spec.models[i] })
-	w.create(t, older, spec)
-}
-
-// create creates a run.
-func (w *world) create(t *testing.T, older bool, spec runSpec) {
-	t.Helper()
-	run := &wroteRun{runSpec: spec, id: w.createRun(t, spec), older: older}
+	}}
+	w.r.Shuffle(len(run.models), func(i, j int) { run.models[i], run.models[j] = run.models[j], run.models[i] })
+	run.id = w.createRun(t, run.runSpec)
 	for _, m := range run.models {
 		for _, q := range run.questions {
 			for range run.repetitions {
