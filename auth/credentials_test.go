@@ -53,8 +53,7 @@ func TestRotationKeepsTerms(t *testing.T) {
 		grace time.Duration
 		ends  *time.Time // the old key; nil: after the grace period
 	}{
-		{auth.Terms{Scopes: []string{"runs:read"}, RateLimit: new(7)}, 24 * time.Hour, nil},
-		{auth.Terms{}, 0, nil},
+		{auth.Terms{Scopes: []string{"runs:read"}, RateLimit: new(7)}, 24 * time.Hour, nil}, {auth.Terms{}, 0, nil},
 		{auth.Terms{ExpiresAt: soon}, 24 * time.Hour, soon},
 	} {
 		what := fmt.Sprintf("%+v: ", test)
@@ -84,14 +83,14 @@ func TestConcurrentChanges(t *testing.T) {
 	o := newOffice(t)
 	c := o.issue(auth.Terms{})
 	tx := storetest.Begin(t, o.Pool, `SELECT FROM credentials WHERE id = $1 FOR UPDATE`, c.ID)
-	var results []<-chan error
-	for i := range 2 {
-		results = append(results, start(func() error { return ignore(o.RotateKey(t.Context(), c.ID, time.Hour, nil)) }))
-		storetest.Eventually(t, "the rotation waits", func() bool { return storetest.Waiting(t, o.Pool) == i+1 })
-	}
+	rotate := func() error { return ignore(o.RotateKey(t.Context(), c.ID, time.Hour, nil)) }
+	first := start(rotate)
+	storetest.UntilWaiting(t, o.Pool, "transactionid")
+	second := start(rotate)
+	storetest.Eventually(t, "both rotations wait", func() bool { return storetest.Waiting(t, o.Pool) == 2 })
 	must(t, tx.Rollback(t.Context()))
-	must(t, <-results[0])
-	if err := <-results[1]; err == nil || !strings.Contains(err.Error(), "has been rotated already") {
+	must(t, <-first)
+	if err := <-second; err == nil || !strings.Contains(err.Error(), "has been rotated already") {
 		t.Errorf("the second rotation: %v", err)
 	}
 }

@@ -38,23 +38,20 @@ func (c *fakeCatalog) QuestionStatus(_ context.Context, account store.ID, ids []
 
 // newCatalog returns a catalog that allows the proposal of propose.
 func newCatalog() *fakeCatalog {
-	models := make(map[string]*catalog.Model)
-	add := func(id string, change func(*catalog.Model)) {
-		models[id] = &catalog.Model{
-			ID: id, Provider: "acme", Status: "active", MeasurementTypes: []string{"grounded", "plain"}, GroundedSearch: true,
-		}
-		change(models[id])
+	types := []string{"grounded", "plain"}
+	models := map[string]*catalog.Model{
+		"everywhere":          {Status: "active", GroundedSearch: true},
+		"italy":               {Status: "active", GroundedSearch: true, Countries: []string{"IT", "SM"}, Languages: []string{"it"}},
+		"rome":                {Status: "active", GroundedSearch: true, Countries: []string{"IT"}, Languages: []string{"it-IT"}},
+		"old":                 {Status: "deprecated", GroundedSearch: true},
+		"off":                 {Status: "disabled", GroundedSearch: true},
+		"offline":             {Status: "active"},
+		"pending":             {Status: "active", GroundedSearch: true, Unmet: []string{"contract", "legal_approval"}},
+		"offline and pending": {Status: "active", Unmet: []string{"secret"}},
 	}
-	add("everywhere", func(*catalog.Model) {})
-	add("italy", func(m *catalog.Model) { m.Countries, m.Languages = []string{"IT", "SM"}, []string{"it"} })
-	add("rome", func(m *catalog.Model) { m.Countries, m.Languages = []string{"IT"}, []string{"it-IT"} })
-	add("nowhere", func(m *catalog.Model) { m.Countries, m.Languages = []string{}, []string{} })
-	add("old", func(m *catalog.Model) { m.Status = "deprecated" })
-	add("off", func(m *catalog.Model) { m.Status = "disabled" })
-	add("plain", func(m *catalog.Model) { m.MeasurementTypes = []string{"plain"} })
-	add("offline", func(m *catalog.Model) { m.GroundedSearch = false })
-	add("pending", func(m *catalog.Model) { m.Unmet = []string{"contract", "legal_approval"} })
-	add("offline and pending", func(m *catalog.Model) { m.GroundedSearch, m.Unmet = false, []string{"secret"} })
+	for id, m := range models {
+		m.ID, m.Provider, m.MeasurementTypes = id, "acme", types
+	}
 	return &fakeCatalog{models: models, questions: map[string]string{"shared": "active", "ours": "active", "archived": "archived"}}
 }
 

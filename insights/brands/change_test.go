@@ -43,10 +43,8 @@ func TestEachTextHasOneFault(t *testing.T) {
 	}
 	sent := []string{" HTTPS://Kovalt.com/ ", "github.com/kovalt/"}
 	c := brands.Change{Domains: sent}
-	if faults := c.Check(); len(faults) > 0 || sent[1] != "github.com/kovalt/" {
-		t.Errorf("the texts that were sent are now %q, with %v", sent, faults)
-	}
-	equal(t, []string{"kovalt.com", "github.com/kovalt"}, c.Domains, "domains")
+	c.Check()
+	equal(t, [][]string{{"kovalt.com", "github.com/kovalt"}, {" HTTPS://Kovalt.com/ ", "github.com/kovalt/"}}, [][]string{c.Domains, sent}, "domains")
 }
 
 // TestRevisionGrowsWithActiveBrands: the revision grows by one when the active brands change, and not otherwise.
@@ -112,14 +110,14 @@ func TestNumberOfBrandsIsBounded(t *testing.T) {
 	f.update(t, archived.ID, archive)
 	f.fill(t, 99, brands.Active)
 	f.create(t, named("Ostrel"))
-	if _, err := f.tryCreate(t, named("Halden")); !errors.Is(err, brands.ErrTooManyActive) {
-		t.Errorf("the 101st active brand: got %v", err)
-	}
 	if _, err := f.tryCreate(t, named("Ostrel")); !isConflict(err, "name") {
 		t.Errorf("a repeated create: got %v, want a conflict", err)
 	}
-	if err := f.tryUpdate(t, archived.ID, reactivate); !errors.Is(err, brands.ErrTooManyActive) {
-		t.Errorf("the 101st active brand, reactivated: got %v", err)
+	_, err := f.tryCreate(t, named("Halden"))
+	for _, err := range []error{err, f.tryUpdate(t, archived.ID, reactivate)} {
+		if !errors.Is(err, brands.ErrTooManyActive) {
+			t.Errorf("the 101st active brand, created or reactivated: got %v", err)
+		}
 	}
 	f.exec(t, `UPDATE brands SET status = 'archived' WHERE account_id = $1 AND number <= 50`, f.account)
 	f.fill(t, 898, brands.Archived)
