@@ -2,8 +2,6 @@ package checks_test
 
 import (
 	"encoding/json"
-	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,26 +24,22 @@ func TestAddACheck(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
 	must(t, err)
-	original := sources(t, root)
 	tree := t.TempDir()
-	for name, content := range original {
-		must(t, os.MkdirAll(filepath.Join(tree, filepath.Dir(name)), 0o755))
-		write(t, tree, name, content)
-	}
-	_, section, _ := strings.Cut(original["README.md"], "\n## Add a check\n")
+	run(t, root, "sh", "-c", `tar -c --exclude './.*' . | tar -x -C "$0"`, tree)
+	_, section, _ := strings.Cut(read(t, tree, "README.md"), "\n## Add a check\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	blocks := codeBlocks(section)
 	if len(blocks) != 4 {
 		t.Fatalf("README.md: %d code blocks in Add a check, want 4: the check, its line, the entry of its code, the golden file", len(blocks))
 	}
 	var want []string
-	if original["checks/bulk.go"] == "" {
+	if _, err := os.Stat(filepath.Join(root, "checks/bulk.go")); err != nil {
 		want = followReadme(t, tree, blocks)
 	}
 
 	// The overlay builds the changed files in place, with the cached packages of this tree; the tests run in the copy.
 	overlay := struct{ Replace map[string]string }{make(map[string]string)}
-	for _, name := range changed(t, tree, original) {
+	for _, name := range want {
 		overlay.Replace[filepath.Join(root, name)] = filepath.Join(tree, name)
 	}
 	text, err := json.Marshal(overlay)
@@ -57,10 +51,19 @@ func TestAddACheck(t *testing.T) {
 	run(t, filepath.Join(tree, "gateway"), tests, "-test.run", "^TestGolden$/runs.create", "-update")
 	run(t, filepath.Join(tree, "gateway"), tests, "-test.run", "EveryCheck|ProblemCodes|OpenAPIAndGoldenFiles")
 
-	storetest.Equal(t, want, changed(t, tree, original), "changed files")
-	response, err := os.ReadFile(filepath.Join(tree, "testdata/golden/runs.create/rejected_bulk.txt"))
-	if err != nil || !strings.Contains(string(response), `"code":"bulk_not_included"`) {
-		t.Errorf("the golden file shows no rejection (%v):\n%s", err, response)
+	// diff fails if there are differences: Only in FOLDER: FILE, or Files FILE and FILE differ.
+	differences, _ := exec.CommandContext(t.Context(), "env", "LC_ALL=C", "diff", "-rq", "-x", ".*", root, tree).CombinedOutput()
+	var got []string
+	for line := range strings.Lines(strings.ReplaceAll(string(differences), ": ", "/")) {
+		if _, name, found := strings.Cut(strings.TrimSuffix(strings.TrimSpace(line), " differ"), tree+"/"); found {
+			got = append(got, name)
+		} else {
+			t.Errorf("unexpected difference: %s", line)
+		}
+	}
+	storetest.Equal(t, want, slices.Sorted(slices.Values(got)), "changed files")
+	if response := read(t, tree, "testdata/golden/runs.create/rejected_bulk.txt"); !strings.Contains(response, `"code":"bulk_not_included"`) {
+		t.Errorf("the golden file shows no rejection:\n%s", response)
 	}
 }
 
@@ -71,9 +74,7 @@ func followReadme(t *testing.T, tree string, blocks []string) []string {
 	write(t, tree, "checks/bulk.go", check)
 	neighbor, _, _ := strings.Cut(lines, "\n")
 	replace(t, tree, "checks/checks.go", "\t\t"+neighbor+"\n", "\t\t"+strings.ReplaceAll(strings.TrimSpace(lines), "\n", "\n\t\t")+"\n")
-	openAPI, err := os.ReadFile(filepath.Join(tree, "gateway/reference/openapi.json"))
-	must(t, err)
-	found := string(regexp.MustCompile(`\{\s*"code": "rate_limit_exceeded"`).Find(openAPI))
+	found := regexp.MustCompile(`\{\s*"code": "rate_limit_exceeded"`).FindString(read(t, tree, "gateway/reference/openapi.json"))
 	replace(t, tree, "gateway/reference/openapi.json", found, strings.TrimSpace(entry)+"\n          "+found)
 	write(t, tree, "testdata/golden/runs.create/rejected_bulk.txt", golden)
 	return []string{"checks/bulk.go", "checks/checks.go", "gateway/reference/openapi.json", "testdata/golden/runs.create/rejected_bulk.txt"}
@@ -96,6 +97,13 @@ func run(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
+func read(t *testing.T, tree, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(tree, name))
+	must(t, err)
+	return string(content)
+}
+
 func write(t *testing.T, tree, name, text string) {
 	t.Helper()
 	must(t, os.WriteFile(filepath.Join(tree, name), []byte(text), 0o644))
@@ -103,42 +111,11 @@ func write(t *testing.T, tree, name, text string) {
 
 func replace(t *testing.T, tree, name, old, text string) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(tree, name))
-	must(t, err)
-	if old == "" || strings.Count(string(content), old) != 1 {
+	content := read(t, tree, name)
+	if old == "" || strings.Count(content, old) != 1 {
 		t.Fatalf("%s does not contain %q once", name, old)
 	}
-	write(t, tree, name, strings.Replace(string(content), old, text, 1))
-}
-
-// changed returns the names of the files of tree that differ from the original ones.
-func changed(t *testing.T, tree string, original map[string]string) []string {
-	t.Helper()
-	files := sources(t, tree)
-	maps.DeleteFunc(files, func(name, content string) bool {
-		old, ok := original[name]
-		return ok && old == content
-	})
-	return slices.Sorted(maps.Keys(files))
-}
-
-// sources reads the repository's files, except folders whose name starts with a dot.
-func sources(t *testing.T, root string) map[string]string {
-	t.Helper()
-	files := make(map[string]string)
-	err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && name != "." && strings.HasPrefix(d.Name(), ".") {
-			return fs.SkipDir
-		}
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		content, err := os.ReadFile(filepath.Join(root, name))
-		files[name] = string(content)
-		return err
-	})
-	must(t, err)
-	return files
+	write(t, tree, name, strings.Replace(content, old, text, 1))
 }
 
 var must = storetest.Must
