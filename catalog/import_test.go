@@ -104,48 +104,8 @@ func (f *fixture) refuses(t *testing.T, want string, lines ...string) {
 	}
 }
 
-// TestImportRefuses: a file with a faulty line is not imported, and the error says what is wrong in each line.
-func TestImportRefuses(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	q, long := question("q", shared), strings.Repeat("ß", 128)
-	f.load(t, edit(q, "shoes", long, `"b"`, `"`+long+`"`), acme)
-	const id, language, country = "^[A-Za-z0-9._:/-]{1,128}$", "^[a-z]{2,3}(-[A-Z]{2})?$", "^[A-Z]{2}$"
-	var lines, want []string
-	for _, tt := range [][2]string{
-		{`{"kind":"price","id":1}`, "kind must be one of provider, model, question, methodology"},
-		{"not JSON", `at byte 0: "not" is not a JSON value`},
-		{"{}", `missing member "kind"`},
-		{edit(acme, "acme", "a b", "Acme", ""), "code must match ^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$; name must not be empty"},
-		{edit(acme, "acme", "new"), "duplicate id (first on line 1)"},
-		{edit(model("m m"), `One`, ` `, `"active"`, `"archived"`, `["grounded"]`, `[]`, `null`, `["it"]`, "de-AT", "de_AT"),
-			"id must match " + id + "; name must not be empty; status must be one of active, deprecated, disabled; " +
-				"measurement_types must not be empty; countries must contain only strings that match " + country +
-				"; languages must contain only strings that match " + language},
-		{edit(model(strings.Repeat("m", 129)), `["grounded"]`, `["Grounded"]`, `null`, `["IT","SM","IT"]`,
-			`,"grounded_search":true`, `,"price":1`),
-			"id must match " + id + "; measurement_types must contain only strings that match ^[a-z][a-z0-9_]{0,63}$; " +
-				`countries contains "IT" twice; missing member "grounded_search"; unknown member "price"`},
-		{edit(question("q q", shared), "shoes", "", `"b"`, `""`, `null`, `"us"`, `"it"`, `"IT"`,
-			`"country":"IT"`, `"country":"it"`, `"active"`, `"disabled"`),
-			"tags must not contain an empty string; topic must not be empty; id must match " + id +
-				"; account_id must be an account's id or null; language must match " + language +
-				"; country must match " + country + "; status must be one of active, archived"},
-		{edit(question("r", shared), "shoes", long+"ß", `"b"`, `"`+long+`ß"`, `null`, `"`+f.ours.Text("cred")+`"`),
-			"topic must not be longer than 128 characters; tags must not be longer than 128 characters; " +
-				"account_id must be an account's id or null"},
-		{edit(question("s", shared), `"b"`, `"a"`), `tags contains "a" twice`},
-		{edit(methodology("1.0", "active", `"x"`), `20`, `20.0`),
-			`version must match ^AIVM-[0-9]+\.[0-9]+$; max_repetitions must be an integer`},
-		{edit(methodology("AIVM-2.0", "active", `"x"`), `20`, `32768`, `100000`, `0`),
-			"max_repetitions must be from 1 to 32767; max_jobs must be from 1 to 1000000"},
-	} {
-		lines, want = append(lines, tt[0]), append(want, fmt.Sprintf("line %d: %s", len(lines)+2, tt[1]))
-	}
-	f.refuses(t, strings.Join(want, "\n"), lines...)
-}
-
-// TestImportRefusesChanges: of the lines that only the database can refuse, the first 20 are reported, for one reason.
+// TestImportRefusesChanges: of the lines that only the database can refuse, the first 20 are reported, for one reason. The
+// transcripts of cmd/aiv have the faults of form.
 func TestImportRefusesChanges(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, acme, question("shared", shared))
