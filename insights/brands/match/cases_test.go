@@ -30,7 +30,7 @@ type testCase struct {
 
 	A, B  string // kind page
 	Same  bool
-	Input string // kind domain
+	Input string // kinds domain and normal
 	Name  string // kinds name and variant
 
 	MatchCase bool `json:"match_case"`
@@ -149,6 +149,8 @@ func (c *testCase) run(t *testing.T) {
 	case "domain":
 		saved, _ := Domain(c.Input)
 		c.compare(t, saved)
+	case "normal":
+		c.compare(t, NormalForm(c.Input))
 	case "variant":
 		c.compare(t, Variant(c.Name))
 	case "name":

@@ -46,30 +46,3 @@ func TestUnicodeVersion(t *testing.T) {
 		t.Errorf("package unicode has the tables of Unicode %s, AIVM-1.0 is defined by 15.0", unicode.Version)
 	}
 }
-
-func TestNormalForm(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"":                             "",
-		"  Two \u00a0\t spaces ":       "two spaces",
-		"Ørbæk ß Þór Łódź ħ ı İ":       "orbaek ss thor lodz h i i",
-		"®Kovalt™ ①x② ⑴y ➀z":           "kovalt x y ➀z",
-		"`a´ ‘b’ ʻc′":                  "'a' 'b' 'c'",
-		"a–b—c−d‐e":                    "a-b-c-d-e",
-		"ヴェル・タージュ a‧b":                 "ウ\u3099ェル·タ\u30fcシ\u3099ュ a·b",
-		"½ a⁄b":                        "½ a/b",
-		"ΝΊΚΟΣ ᾧ":                      "νικοσ ω",
-		"Ё ё́ й Й ї ѓ ќ а́":            "е е и\u0306 и\u0306 і\u0308 г\u0301 к\u0301 а",
-		"כִּתָב كِتـاب أ":              "כתב كتاب أ",
-		"\u1109\u1161\u11b7 각 가\u11a8": "삼 각 각",
-		"नी \u200bข้าว":                "नी ข้าว",
-		"\U0001d40a\U0001d7d2 Ⓚ ﬁ Ａ":   "k4 k fi a",
-		"K̶ov\u034falt":                "kovalt",
-		"\u0301x":                      "\u0301x",
-		"a\u0640\u0301 ب\u0640\u0301":  "a\u0301 ب\u0301",
-	} {
-		if got := NormalForm(text); got != want {
-			t.Errorf("%+q: got %+q, want %+q", text, got, want)
-		}
-	}
-}
