@@ -65,11 +65,4 @@ INSERT INTO workers (id, name, token_hash, last_seen_at) VALUES
 	if err := ignore(o.RevokeWorker(t.Context(), store.NewID())); err == nil {
 		t.Error("an unknown worker was revoked")
 	}
-	for _, refused := range []auth.Worker{
-		{Name: "two", Providers: []string{"c"}}, {Name: "two", Providers: []string{}}, {Name: " "},
-	} {
-		if _, _, err := o.CreateWorker(t.Context(), refused.Name, refused.Providers); err == nil {
-			t.Errorf("%+v: created", refused)
-		}
-	}
 }

@@ -1,7 +1,6 @@
 package catalog_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -116,14 +115,6 @@ func TestDependencies(t *testing.T) {
 			t.Errorf("%+v: the revision did not increase", step)
 		}
 	}
-	state := f.state(t)
-	for dependency, want := range map[string]string{
-		"budget": `unknown dependency "budget"; a provider depends on configuration, secret, contract, legal_approval`,
-		"secret": "a note is required: who checked the dependency, and how",
-	} {
-		equal(t, "error", want, fmt.Sprint(f.admin.SetDependency(t.Context(), "acme", dependency, true, " ")))
-	}
-	equal(t, "row counts", state, f.state(t))
 }
 
 // TestAtReadsOnlyAfterAChange: each change has a new revision and a new snapshot; without a change the database is not

@@ -73,45 +73,24 @@ func TestImportInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestImportRefusals: a file is imported completely or not at all, and all lines that cannot be imported are reported.
+// TestImportRefusals: a file is imported completely or not at all. The transcripts of cmd/aiv have the other faults.
 func TestImportRefusals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	a := f.create(t, named("Kovalt"))
-	other := &fixture{f.pool, f.newAccount(t)}
-	theirs := other.create(t, named("Ostrel"))
+	f.create(t, named("Kovalt"))
 	erased := f.newAccount(t)
 	f.exec(t, `UPDATE accounts SET erased_at = now() WHERE id = $1`, erased)
-	var tooMany []string
-	for i := range brands.MaxActive {
+	tooMany := []string{line(f.account, "", "Fenwick", "active")}
+	for i := range brands.MaxActive - 1 {
 		tooMany = append(tooMany, line(f.account, "", fmt.Sprintf("Brand %d", i), "active"))
 	}
-	good := line(other.account, "", "Fenwick", "active")
-	for _, tt := range []struct {
-		name, want string
-		lines      []string
-	}{
-		{"form", "line 2: missing member \"account_id\"; missing member \"kind\"; missing member \"name\"; missing member \"aliases\"; missing member " +
-			"\"domains\"; missing member \"exclude\"; missing member \"match_case\"; missing member \"status\"; unknown member \"x\"", []string{`{"x":1}` + "\n"}},
-		{"texts", "line 2: name must contain a letter or a digit; domains/0 must be a host of its own, not one label",
-			[]string{line(f.account, "", "!!", "active", "localhost")}},
-		{"account", "line 2: unknown account", []string{line(store.NewID(), "", "Kovalt", "active")}},
-		{"erased", "line 2: the account is erased", []string{line(erased, "", "Kovalt", "active")}},
-		{"foreign id", "line 2: id belongs to another account", []string{line(f.account, theirs.ID.Text("brand"), "Halden", "active")}},
-		{"twice", "line 3: names the brand of line 2", []string{line(f.account, "", "Halden", "active"), line(f.account, "", "halden", "archived")}},
-		{"a saved brand twice", "line 3: names the brand of line 2",
-			[]string{line(f.account, "", "Kovalt", "archived"), line(f.account, "", "kovalt", "active")}},
-		{"conflict", "line 2: name is also a name of " + a.ID.Text("brand"),
-			[]string{line(f.account, store.NewID().Text("brand"), "KOVALT", "active")}},
-		{"conflict of lines", "line 3: domains/0 is also a domain of the brand of line 2",
-			[]string{line(f.account, "", "Halden", "active", "halden.com"), line(f.account, "", "Torvo", "active", "halden.com")}},
-		{"too many", "account " + f.account.Text("acct") + " would have 101 active brands; it may have at most 100", tooMany},
+	for want, lines := range map[string][]string{
+		"line 2: the account is erased": {tooMany[0], line(erased, "", "Kovalt", "active")},
+		"account " + f.account.Text("acct") + " would have 101 active brands; it may have at most 100": tooMany,
 	} {
-		err := f.importLines(t, append([]string{good}, tt.lines...)...)
-		equal(t, tt.want, strings.Split(fmt.Sprint(err), "\n")[0], tt.name)
+		equal(t, want, fmt.Sprint(f.importLines(t, lines...)))
 	}
 	f.check(t, "1 0: Kovalt")
-	other.check(t, "1 0: Ostrel")
 }
 
 // TestImportBeforeErasure: an account is not erased between the check of its lines and the end of the import.
