@@ -93,69 +93,20 @@ func TestConcurrentImports(t *testing.T) {
 	equal(t, "imports that succeeded", 1, succeeded)
 }
 
-// refuses imports lines between two valid ones, which are not written either.
-func (f *fixture) refuses(t *testing.T, want string, lines ...string) {
-	t.Helper()
-	before := f.state(t)
-	got, err := f.importLines(t, edit(acme, "acme", "new"), strings.Join(lines, "\n"), question("new", shared))
-	equal(t, "error", want, fmt.Sprint(err))
-	if after := f.state(t); got != (catalog.Imported{}) || after != before {
-		t.Errorf("%v is refused, but %+v is imported: the row counts changed from %s to %s", lines, got, before, after)
-	}
-}
-
-// TestImportRefusesChanges: of the lines that only the database can refuse, the first 20 are reported, for one reason. The
-// transcripts of cmd/aiv have the faults of form.
-func TestImportRefusesChanges(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, acme, question("shared", shared))
-	unknown, erased := store.NewID(), store.NewID()
-	f.exec(t, `INSERT INTO accounts (id, name, plan_code, erased_at) VALUES ($1, 'erased', 'p', now())`, erased)
-	private := question("private", f.ours)
-	f.load(t, private)
-	var many, manyOurs, manyTheirs, manyUnknown, manyErased []string
-	for i := range 21 {
-		id := fmt.Sprint("many/", i)
-		many = append(many, edit(model(id), `"acme"`, `"none"`))
-		manyOurs, manyTheirs = append(manyOurs, question(id, f.ours)), append(manyTheirs, question(id, f.theirs))
-		manyUnknown, manyErased = append(manyUnknown, question(id, unknown)), append(manyErased, question(id, erased))
-	}
-	f.load(t, manyOurs...)
-	const changed = "text, language or country differs from that of the existing question; these cannot be changed; " +
-		"add another question"
-	const moved = "account_id differs from that of the existing question; it cannot be changed"
-	for _, tt := range []struct {
-		want  string
-		lines []string
-	}{
-		{"unknown provider", many}, {"unknown account", manyUnknown}, {"the account is erased", manyErased}, {moved, manyTheirs},
-		{moved, []string{question("private", f.theirs)}},
-		{moved, []string{question("private", shared), question("shared", f.ours)}},
-		{changed, []string{edit(question("shared", shared), "Which?", "What?"), edit(private, "Which?", "which?")}},
-		{changed, []string{edit(private, `"language":"it"`, `"language":"it-CH"`)}},
-		{changed, []string{edit(private, `"country":"IT"`, `"country":"CH"`)}},
-	} {
-		var want []string
-		for i := range min(len(tt.lines), 20) {
-			want = append(want, fmt.Sprintf("line %d: %s", i+2, tt.want))
-		}
-		f.refuses(t, strings.Join(want, "\n"), tt.lines...)
-	}
-}
-
-// TestReplaceMethodology: one active methodology covers a measurement type. One file activates a methodology and
-// retires the previous one, in any order of lines.
-func TestReplaceMethodology(t *testing.T) {
+// TestImportRefuses: of the lines that only the database can refuse, the first 20 are reported, and nothing is written.
+// The transcripts of cmd/aiv have the other faults.
+func TestImportRefuses(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.refuses(t, "more than one active methodology covers grounded; retire the others in the same file",
-		methodology("AIVM-2.0", "active", `"grounded"`))
-	f.refuses(t, "more than one active methodology covers a, b, grounded; retire the others in the same file",
-		methodology("AIVM-2.0", "active", `"grounded","b","a"`), methodology("AIVM-2.1", "active", `"a","b"`))
-	retired, successor := methodology("AIVM-1.0", "retired", `"grounded"`), methodology("AIVM-1.1", "active", `"grounded"`)
-	f.load(t, successor, retired)
-	f.load(t, edit(successor, "active", "retired"), edit(retired, "retired", "active"))
-	f.load(t, retired) // no methodology needs to cover a measurement type
+	erased, before := store.NewID(), f.state(t)
+	f.exec(t, `INSERT INTO accounts (id, name, plan_code, erased_at) VALUES ($1, 'erased', 'p', now())`, erased)
+	lines, want := []string{acme}, []string{}
+	for i := range 21 {
+		lines, want = append(lines, question(fmt.Sprint("q", i), erased)), append(want, fmt.Sprintf("line %d: the account is erased", i+2))
+	}
+	_, err := f.importLines(t, lines...)
+	equal(t, "error", strings.Join(want[:20], "\n"), fmt.Sprint(err))
+	equal(t, "row counts", before, f.state(t))
 }
 
 // TestImportWhileErased: an import does not add questions to an account that is erased after its lines were checked.
