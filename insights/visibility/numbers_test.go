@@ -63,7 +63,7 @@ func TestNumbersAreRoundedOnceHalfAwayFromZero(t *testing.T) {
 		want string
 	}{
 		{1, 32, "0.0313"}, {-1, 32, "-0.0313"}, {0, 7, "0"}, {5, 1, "5"}, {1, 20000, "0.0001"}, {1, 20001, "0"},
-		{14, 10, "1.4"}, {2, 3, "0.6667"},
+		{14, 10, "1.4"}, {2, 3, "0.6667"}, {163, 800, "0.2038"}, // 163/800 × 10,000 is less than 2037.5 in floating point
 	} {
 		if got := Ratio(tt.a, tt.b).String(); got != tt.want {
 			t.Errorf("%d / %d is %s, want %s", tt.a, tt.b, got, tt.want)

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 type testCase struct {
 	ID, Kind, Rule, Why string
 
-	// kind answer
+	// kinds answer and sample
 	Brands    []caseBrand
 	Question  *string
 	Text      string
@@ -149,6 +149,13 @@ func (c *testCase) run(t *testing.T) {
 	case "domain":
 		saved, _ := Domain(c.Input)
 		c.compare(t, saved)
+	case "sample":
+		m := c.matcher()
+		if got, ok := m.Sample(0, c.answer(m, c.build(1))); ok {
+			c.compare(t, map[string]any{"matched": got.Matched, "excerpt": got.Excerpt, "flags": append([]string{}, got.Flags.Strings()...)})
+		} else {
+			c.compare(t, nil)
+		}
 	case "normal":
 		c.compare(t, NormalForm(c.Input))
 	case "variant":

@@ -34,26 +34,6 @@ func TestOtherBrandsChangeNoResult(t *testing.T) {
 	}
 }
 
-func TestSampleShowsTheOccurrence(t *testing.T) {
-	t.Parallel()
-	m := Compile([]Brand{{ID: "a", Name: "Kovalt"}, {ID: "b", Name: "Torvo IQ", Domains: []string{"torvo.com"}}})
-	long := strings.Repeat("word ", 30)
-	for text, want := range map[string]Sample{
-		"**Kov**ált is [fine](https://x.com).":              {Matched: "Kovált", Excerpt: "Kovált is fine ."},
-		"Title\n\nNo information about Kovalt.":             {Matched: "Kovalt", Excerpt: "No information about Kovalt.", Flags: Absence},
-		long + "https://x.com  Kovalt` `" + long:            {Matched: "Kovalt", Excerpt: strings.TrimSpace(long[70:]) + " Kovalt " + strings.TrimSpace(long[:79])},
-		"See [torvo.com](https://torvo.com), really":        {},
-		"a kovalt: the question has kovalt: the question x": {Matched: "kovalt", Excerpt: "a kovalt: the question has kovalt: the question x", Flags: Echo},
-	} {
-		got, ok := m.Sample(0, Answer{Text: text, Question: m.Question("is a kovalt: the question has it")})
-		storetest.Equal(t, want, got, text)
-		storetest.Equal(t, want.Matched != "", ok, text)
-	}
-	if got, _ := m.Sample(1, Answer{Text: "Visit torvo.com, or Torvo\nIQ"}); got.Matched != "torvo.com" {
-		t.Errorf("got %+v", got)
-	}
-}
-
 // FuzzMatch checks that no text makes the matcher panic, that offsets lie inside the text, that visible characters come
 // from it in order, and that no address is overlooked.
 func FuzzMatch(f *testing.F) {
