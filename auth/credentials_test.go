@@ -112,25 +112,23 @@ func TestExpiringKeyIsReported(t *testing.T) {
 		}
 		equal(t, "expiring keys after "+after, want, got)
 	}
-	rotate := func(id store.ID, expires, want *time.Time) store.ID {
+	rotate := func(id store.ID, expires *time.Time) store.ID {
 		t.Helper()
-		next := o.key(o.RotateKey(ctx, id, 2*time.Hour, expires))
-		equal(t, "expiry of the new key", want, next.ExpiresAt)
-		return next.ID
+		return o.key(o.RotateKey(ctx, id, 2*time.Hour, expires)).ID
 	}
 	o.issue(auth.Terms{})
 	old := o.issue(auth.Terms{ExpiresAt: soon}).ID
 	want("issue", old)
-	same := rotate(old, nil, soon)
+	same := rotate(old, nil)
 	want("rotation with the old expiry", same)
-	extended := rotate(same, later, later)
+	extended := rotate(same, later)
 	want("rotation with another expiry")
-	o.key(o.RevokeKey(ctx, rotate(extended, never, nil)))
+	o.key(o.RevokeKey(ctx, rotate(extended, never)))
 	want("revocation of the successor", extended)
 	if _, err := o.RotateKey(ctx, extended, time.Hour, nil); err == nil || !strings.Contains(err.Error(), "-expires") {
 		t.Errorf("the grace period is the expiry of another key: %v", err)
 	}
-	again := rotate(extended, never, nil)
+	again := rotate(extended, never)
 	want("another rotation")
 	o.key(o.DisableKey(ctx, again))
 	want("disabling the successor", extended)
@@ -169,7 +167,7 @@ func TestNoKeysOfAnErasedAccount(t *testing.T) {
 // it waits until the requests of all keys have ended, and not again.
 func TestEraseAgain(t *testing.T) {
 	o := newOffice(t)
-	theirs := o.issueTo(o.create("Other", "plan"), auth.Terms{})
+	theirs := o.key(o.CreateKey(t.Context(), o.create("Other", "plan").ID, auth.Terms{Name: new("key")}))
 	erase := func(id store.ID, least, most int) auth.Account {
 		t.Helper()
 		revoked, err := o.BeginErasing(t.Context(), id)
@@ -191,4 +189,60 @@ func TestEraseAgain(t *testing.T) {
 	o.exec(`UPDATE credentials SET revoked_at = now() - interval '2 hours' WHERE id <> $1 AND revoked_at IS NOT NULL`, long.ID)
 	equal(t, "the account after a second erasure", first, erase(o.account.ID, 2, 3))
 	equal(t, "the key of another account is valid", true, o.valid(theirs.Key)[0] != nil)
+}
+
+// TestWorkerTokens: a worker is found by its token until it is revoked, and counted while it is seen.
+func TestWorkerTokens(t *testing.T) {
+	o := newOffice(t)
+	o.exec(`INSERT INTO providers (code, name) VALUES ('a', 'A'), ('b', 'B') ON CONFLICT DO NOTHING`)
+	find := func(hash auth.Hash) (auth.Worker, error) {
+		return auth.NewWorkerLookup(o.Pool, time.Minute, 10).Find(t.Context(), hash)
+	}
+	w, token, err := o.CreateWorker(t.Context(), "one", []string{"b", "a", "b"})
+	must(t, err)
+	hash, err := auth.HashWorkerToken(token)
+	if _, isKey := auth.HashKey(token); err != nil || isKey == nil || !strings.HasPrefix(token, "aiv_work_") {
+		t.Fatalf("the token %s: %v", token, err)
+	}
+	equal(t, "providers", []string{"b", "a"}, w.Providers)
+	for range 2 {
+		got, err := find(hash)
+		must(t, err)
+		equal(t, "worker", w, got, cmpopts.IgnoreFields(auth.Worker{}, "LastSeenAt"))
+	}
+	o.exec(`
+INSERT INTO workers (id, name, token_hash, last_seen_at) VALUES
+  (gen_random_uuid(), 'never', sha256('1'), NULL),
+  (gen_random_uuid(), 'before', sha256('2'), now() - interval '6 minutes'),
+  (gen_random_uuid(), 'by a clock ahead', sha256('4'), now() + interval '1 hour'),
+  (gen_random_uuid(), 'of all providers', sha256('3'), now())`)
+	seen := func(want ...int) {
+		t.Helper()
+		for i, provider := range []string{"", "a", "c"} {
+			n, err := o.WorkersSeen(t.Context(), provider)
+			must(t, err)
+			equal(t, "workers that were seen, of any provider or of "+provider, want[i], n)
+		}
+	}
+	seen(2, 2, 1)
+
+	revoked, err := o.RevokeWorker(t.Context(), w.ID)
+	must(t, err)
+	equal(t, "the worker was seen and is revoked", true, revoked.LastSeenAt != nil && revoked.RevokedAt != nil)
+	again, err := o.RevokeWorker(t.Context(), w.ID)
+	must(t, err)
+	equal(t, "the worker after a second revocation", revoked, again)
+	all, err := o.Workers(t.Context())
+	must(t, err)
+	equal(t, "workers", 5, len(all))
+	equal(t, "oldest worker", revoked, all[0])
+	seen(1, 1, 1)
+	for name, unknown := range map[string]auth.Hash{"a revoked worker": hash, "an unknown token": {}} {
+		if _, err := find(unknown); err != auth.ErrUnknownWorker {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := ignore(o.RevokeWorker(t.Context(), store.NewID())); err == nil {
+		t.Error("an unknown worker was revoked")
+	}
 }

@@ -52,15 +52,10 @@ func (o *office) key(c auth.Issued, err error) auth.Issued {
 
 func (o *office) issue(terms auth.Terms) auth.Issued {
 	o.t.Helper()
-	return o.issueTo(o.account, terms)
-}
-
-func (o *office) issueTo(account auth.Account, terms auth.Terms) auth.Issued {
-	o.t.Helper()
 	if terms.Name == nil {
 		terms.Name = new("key")
 	}
-	return o.key(o.CreateKey(o.t.Context(), account.ID, terms))
+	return o.key(o.CreateKey(o.t.Context(), o.account.ID, terms))
 }
 
 func (o *office) exec(sql string, args ...any) {

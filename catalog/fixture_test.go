@@ -9,7 +9,6 @@ import (
 	"aiv/store"
 	"aiv/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -40,11 +39,9 @@ func (f *fixture) exec(t *testing.T, sql string, args ...any) {
 
 var must = storetest.Must
 
-func equal(t *testing.T, what string, want, got any, opts ...cmp.Option) {
+func equal(t *testing.T, what string, want, got any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, opts...); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	storetest.Equal(t, want, got, what)
 }
 
 func (f *fixture) importLines(t *testing.T, lines ...string) (catalog.Imported, error) {

@@ -34,7 +34,14 @@ func TestAddACheck(t *testing.T) {
 	}
 	var want []string
 	if _, err := os.Stat(filepath.Join(root, "checks/bulk.go")); err != nil {
-		want = followReadme(t, tree, blocks)
+		want = []string{"checks/bulk.go", "checks/checks.go", "gateway/reference/openapi.json", "testdata/golden/runs.create/rejected_bulk.txt"}
+		check, lines, entry, golden := blocks[0], strings.TrimSpace(blocks[1]), strings.TrimSpace(blocks[2]), blocks[3]
+		write(t, tree, want[0], check)
+		neighbor, _, _ := strings.Cut(lines, "\n")
+		replace(t, tree, want[1], "\t\t"+neighbor+"\n", "\t\t"+strings.ReplaceAll(lines, "\n", "\n\t\t")+"\n")
+		next := regexp.MustCompile(`\{\s*"code": "rate_limit_exceeded"`).FindString(read(t, tree, want[2]))
+		replace(t, tree, want[2], next, entry+"\n          "+next)
+		write(t, tree, want[3], golden)
 	}
 
 	// The overlay builds the changed files in place, with the cached packages of this tree; the tests run in the copy.
@@ -65,19 +72,6 @@ func TestAddACheck(t *testing.T) {
 	if response := read(t, tree, "testdata/golden/runs.create/rejected_bulk.txt"); !strings.Contains(response, `"code":"bulk_not_included"`) {
 		t.Errorf("the golden file shows no rejection:\n%s", response)
 	}
-}
-
-// followReadme adds the check, and returns the files that this changes.
-func followReadme(t *testing.T, tree string, blocks []string) []string {
-	t.Helper()
-	check, lines, entry, golden := blocks[0], blocks[1], blocks[2], blocks[3]
-	write(t, tree, "checks/bulk.go", check)
-	neighbor, _, _ := strings.Cut(lines, "\n")
-	replace(t, tree, "checks/checks.go", "\t\t"+neighbor+"\n", "\t\t"+strings.ReplaceAll(strings.TrimSpace(lines), "\n", "\n\t\t")+"\n")
-	found := regexp.MustCompile(`\{\s*"code": "rate_limit_exceeded"`).FindString(read(t, tree, "gateway/reference/openapi.json"))
-	replace(t, tree, "gateway/reference/openapi.json", found, strings.TrimSpace(entry)+"\n          "+found)
-	write(t, tree, "testdata/golden/runs.create/rejected_bulk.txt", golden)
-	return []string{"checks/bulk.go", "checks/checks.go", "gateway/reference/openapi.json", "testdata/golden/runs.create/rejected_bulk.txt"}
 }
 
 // codeBlocks returns the contents of the fenced blocks of a Markdown list, without their indentation.

@@ -61,26 +61,6 @@ func TestRevisionGrowsWithActiveBrands(t *testing.T) {
 	}
 }
 
-// TestMatchCase: a name with one word character needs match_case, whichever of the two changes.
-func TestMatchCase(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	x := named("X")
-	x.MatchCase = new(true)
-	b := f.create(t, x)
-	check := func(at string, c brands.Change) {
-		t.Helper()
-		err := f.tryUpdate(t, b.ID, c)
-		if e, ok := errors.AsType[*brands.InvalidError](err); !ok || len(e.Faults) != 1 || e.Faults[0].At != at {
-			t.Errorf("got %v, want a fault of %s", err, at)
-		}
-	}
-	check("name", brands.Change{MatchCase: new(false)})
-	check("name", brands.Change{MatchCase: new(false), Aliases: []string{"Kovalt"}})
-	f.update(t, b.ID, brands.Change{Name: new("Kovalt"), MatchCase: new(false)})
-	check("exclude/0", brands.Change{Exclude: []string{"Y"}})
-}
-
 // TestNumberOfBrandsIsBounded: an account has at most 100 active brands and 1,000 in all.
 func TestNumberOfBrandsIsBounded(t *testing.T) {
 	t.Parallel()
@@ -145,4 +125,53 @@ func TestConcurrentChanges(t *testing.T) {
 	all, revision, err := brands.ReadActive(t.Context(), f.pool, f.account)
 	must(t, err)
 	equal(t, []int64{brands.MaxActive, 5, 1, 6}, []int64{int64(len(all)), added.Load(), renamed.Load(), revision - before}, "active, added, renamed, raised")
+}
+
+// line returns a line of a file.
+func line(account store.ID, name string) string {
+	return fmt.Sprintf(`{"account_id":%q,"kind":"own","name":%q,"aliases":[],"domains":[],"exclude":[],"match_case":false,"status":"active"}`+"\n",
+		account.Text("acct"), name)
+}
+
+func (f *fixture) importLines(t testing.TB, lines ...string) error {
+	t.Helper()
+	_, err := (&brands.Admin{Pool: f.pool, Actor: "test"}).Import(t.Context(), strings.NewReader(strings.Join(lines, "")), nil)
+	return err
+}
+
+// TestImportRefusals: a file is imported completely or not at all. The transcripts of cmd/aiv have the other faults, and
+// what is imported.
+func TestImportRefusals(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(t, named("Kovalt"))
+	erased := f.newAccount(t)
+	f.exec(t, `UPDATE accounts SET erased_at = now() WHERE id = $1`, erased)
+	tooMany := []string{line(f.account, "Fenwick")}
+	for i := range brands.MaxActive - 1 {
+		tooMany = append(tooMany, line(f.account, fmt.Sprintf("Brand %d", i)))
+	}
+	for want, lines := range map[string][]string{
+		"line 2: the account is erased": {tooMany[0], line(erased, "Kovalt")},
+		"account " + f.account.Text("acct") + " would have 101 active brands; it may have at most 100": tooMany,
+	} {
+		equal(t, want, fmt.Sprint(f.importLines(t, lines...)))
+	}
+	equal(t, "1 Kovalt", storetest.Value[string](t, f.pool, `SELECT concat(count(*), ' ', min(name)) FROM brands`), "brands")
+}
+
+// TestImportBeforeErasure: an account is not erased between the check of its lines and the end of the import.
+func TestImportBeforeErasure(t *testing.T) {
+	storetest.SkipOnCitus(t, "other locks serialize changes of a reference table")
+	t.Parallel()
+	f := newFixture(t)
+	f.create(t, named("Kovalt"))
+	tx := storetest.Begin(t, f.pool, `SELECT FROM brand_revisions WHERE account_id = $1 FOR UPDATE`, f.account)
+	imported := make(chan error, 1)
+	go func() { imported <- f.importLines(t, line(f.account, "Ostrel")) }()
+	storetest.UntilWaiting(t, f.pool, "transactionid")
+	_, err := f.pool.Exec(t.Context(), `SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE NOWAIT`, f.account)
+	equal(t, true, store.IsLockTimeout(err), "an erasure waits for the import")
+	must(t, tx.Rollback(t.Context()))
+	must(t, <-imported)
 }

@@ -2,7 +2,10 @@ package visibility
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
+
+	"aiv/store/storetest"
 )
 
 // TestBasket: answers are compared with those that have measured the same, of the same served model, whatever date ends
@@ -44,25 +47,75 @@ func TestBasket(t *testing.T) {
 
 // TestMovedQuestions: questions whose rate changed are listed by the size of the difference, then by id, 20 at most.
 func TestMovedQuestions(t *testing.T) {
-	var ids []string
-	now, before, want := make(map[string][]*sideSum), make(map[string][]*sideSum), ""
+	ids, want := []string{}, "q08 q09 q03 q04 "
+	now, before := make(map[string][]*sideSum), make(map[string][]*sideSum)
+	others := map[int]int32{3: 5, 4: 5, 8: 0, 9: 0, 10: 3} // answers of 6 that count; else 4, and before 3
 	for i := range 26 {
 		id := fmt.Sprintf("q%02d", i)
-		ids = append(ids, id)
-		// Of 12 answers 0 to 6 have changed, up or down; question 25 has none before.
-		now[id], before[id] = []*sideSum{{ok: 6, known: int32(i % 7)}, {ok: 6}}, []*sideSum{{ok: int32(12 * (25 - i)), known: 0}}
-	}
-	for change := 6; change > 0; change-- {
-		for i := change; i < 25; i += 7 {
-			want += ids[i] + " "
+		mentioned, isOther := others[i]
+		if !isOther {
+			mentioned = 4
+		}
+		ids, now[id] = append(ids, id), []*sideSum{{ok: 2, known: mentioned}, {ok: 4}}
+		before[id] = []*sideSum{{ok: 6, known: 3}}
+		if !isOther && len(want) < 20*len("q00 ") {
+			want += id + " "
 		}
 	}
-	c := newRateChange(ids, now, before, func(s *sideSum) split { return split{s.known, s.ok} }, NoAnswers)
 	got := ""
-	for _, m := range c.Moved {
+	for _, m := range newRateChange(ids, now, before, func(s *sideSum) split { return split{s.known, s.ok} }, NoAnswers).Moved {
 		got += m.Question + " "
 	}
-	if want = want[:20*len("q00 ")]; got != want {
+	if got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+}
+
+// TestFalseAlarms simulates scheduled runs, each compared with the four runs before it, and counts the comparisons that
+// are clear at 99 % and at least 10 points: of runs without a change at most 1 %. The long form has more sizes.
+func TestFalseAlarms(t *testing.T) {
+	t.Parallel()
+	const quantile, minChange = 2.5758293035489004, 1000
+	runs, sizes := 2000, [][2]int{{20, 3}} // questions, answers to each
+	if storetest.Long() {
+		runs, sizes = 10_000, [][2]int{{5, 6}, {20, 3}, {50, 6}}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, size := range sizes {
+		for _, spread := range []float64{0, 0.25} { // of the rates of questions
+			for _, rate := range []float64{0.1, 0.3, 0.5, 0.8} {
+				opened := 0
+				for range runs {
+					c := simulate(random, size[0], size[1], rate, spread)
+					if c.Beyond(quantile) && max(c.Difference.Value, -c.Difference.Value) >= minChange {
+						opened++
+					}
+				}
+				if opened > runs/100 {
+					t.Errorf("%d questions × %d answers, rate %.1f ± %.2f: %d of %d runs without a change open an alert",
+						size[0], size[1], rate, spread, opened, runs)
+				}
+			}
+		}
+	}
+}
+
+// simulate compares a run with four earlier ones. Each question has its own rate, which is the same in all runs.
+func simulate(random *rand.Rand, questions, answers int, rate, spread float64) RateChange {
+	var ids []string
+	now, before := make(map[string][]*sideSum), make(map[string][]*sideSum)
+	for i := range questions {
+		id, p := fmt.Sprint(i), min(1, max(0, rate+spread*(2*random.Float64()-1)))
+		draw := func(n int) []*sideSum {
+			s := &sideSum{ok: int32(n), brands: make([]brandSum, 1)}
+			for range n {
+				if random.Float64() < p {
+					s.brands[0].mentioned++
+				}
+			}
+			return []*sideSum{s}
+		}
+		ids, before[id], now[id] = append(ids, id), draw(4*answers), draw(answers)
+	}
+	return newRateChange(ids, now, before, func(s *sideSum) split { return split{s.brands[0].mentioned, s.ok} }, NoAnswers)
 }

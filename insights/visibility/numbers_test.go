@@ -32,10 +32,6 @@ func TestRatesHaveWilsonIntervalsOnTheEffectiveSize(t *testing.T) {
 			t.Errorf("%v: got %s (%s), want %s", tt.questions, got, r.Reason, tt.want)
 		}
 	}
-	r := newRate(nil, "no_answers")
-	if r.Value != nil || r.Low != nil || r.Effective != nil || !r.LowSample || r.Reason != "no_answers" {
-		t.Errorf("without answers: %+v", r)
-	}
 }
 
 func TestDifferencesHaveNewcombeIntervals(t *testing.T) {

@@ -62,19 +62,17 @@ func benchmarkAnswers(size, n int) []Answer {
 	for i := range answers {
 		var text strings.Builder
 		for text.Len() < size {
-			text.WriteString(pick(random, "## The best tools for small teams\n\n", "**Recommended products**\n\n", "### Good choices, by use\n\n"))
-			text.WriteString(pick(random, "There is no single best choice: it depends on the budget, the size of the team and what you already use.\n\n",
-				"For most companies — “small” ones too — a few products stand out:\n\n",
-				"Here’s a comparison of products that are popular at the moment:\n\n"))
+			text.WriteString(pick(random, "## The best tools for small teams\n\n", "**Recommended products**\n\n") +
+				pick(random, "There is no single best choice: it depends on the budget, the size of the team and what you already use.\n\n",
+					"For most companies — “small” ones too — a few products stand out:\n\n"))
 			item := pick(random, "%d. **[%s](https://www.%s.com/)** – %s\n", "%d. **%s** ([website](https://www.%s.com/pricing)): %s\n",
 				"- *No. %d:* %s, [see what it costs](https://www.%s.com/plans?ref=list); %s\n")
 			name := ""
 			for k := range 5 {
 				name = names[random.IntN(len(names))]
 				fmt.Fprintf(&text, item, k+1, name, strings.ToLower(name[:4]), pick(random, "easy to set up, with clear reports and a free plan.",
-					"strong at integrations, but dearer than most.", "a solid choice for teams of 5–50 people.",
-					"fast support and a fair price of about €20 a month.", "popular with agencies; the mobile app isn’t great.",
-					"works offline & syncs later.", "the most flexible one, if you have time to learn it."))
+					"a solid choice for teams of 5–50 people.", "fast support and a fair price of about €20 a month.",
+					"popular with agencies; the mobile app isn’t great.", "works offline & syncs later."))
 			}
 			fmt.Fprintf(&text, pick(random, "\nIf you want **one** safe choice, start with %s.\n\n", "\n> In short: %s is hard to beat for its price.\n\n",
 				"\nMany users say that %s’s support is what made them stay.\n\n"), name)
