@@ -7,14 +7,12 @@ import (
 	"aiv/insights/webhooks/webhookstest"
 )
 
-type backlog = webhookstest.Backlog
-
 // TestBacklogCostsNothing: an event is read at the same cost where few deliveries are pending as where many are.
 func TestBacklogCostsNothing(t *testing.T) {
 	t.Parallel()
 	webhookstest.CostsNothing(t, []webhookstest.Case{
-		{Name: "event", SQL: getEvent, Args: func(b *backlog) []any { return []any{b.Account, b.Events[0]} }},
+		{Name: "event", SQL: getEvent, Args: func(b *webhookstest.Backlog) []any { return []any{b.Account, b.Events[0]} }},
 	}, []webhookstest.Case{
-		{Name: "purge", SQL: deleteEvents, Args: func(*backlog) []any { return []any{time.Now().Add(time.Hour), 10} }},
+		{Name: "purge", SQL: deleteEvents, Args: func(*webhookstest.Backlog) []any { return []any{time.Now().Add(time.Hour), 10} }},
 	})
 }

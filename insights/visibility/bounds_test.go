@@ -39,8 +39,7 @@ func TestStartOfDay(t *testing.T) {
 	for _, tt := range []string{
 		"Pacific/Apia 2011-12-30", "America/Sao_Paulo 2018-11-04", "Africa/Cairo 2026-04-24", "Africa/Cairo 2026-10-30",
 		"America/Havana 2026-03-08", "America/Havana 2026-11-01", "Europe/Rome 2026-03-29", "Europe/Rome 2026-10-25",
-		"Asia/Kathmandu 1986-01-01", "Pacific/Kiritimati 2026-01-01", "Pacific/Pago_Pago 2026-01-01", "America/St_Johns 2006-10-29",
-		"Asia/Amman 2022-02-25", "UTC 2026-03-01",
+		"Asia/Kathmandu 1986-01-01", "Pacific/Kiritimati 2026-01-01", "America/St_Johns 2006-10-29", "Asia/Amman 2022-02-25",
 	} {
 		name, date, _ := strings.Cut(tt, " ")
 		in := zone(name)

@@ -228,13 +228,10 @@ func TestErasedWhileRecounted(t *testing.T) {
 func (s *site) erase(tables []schema.Table) error {
 	ctx := context.Background()
 	_, err := (&runs.Purger{Pool: s.plain, Actor: "test", Tables: tables}).Account(ctx, s.account)
-	for _, last := range []bool{false, true} {
+	first, last := func(t schema.Table) schema.EraseFunc { return t.Erase.First }, func(t schema.Table) schema.EraseFunc { return t.Erase.Last }
+	for _, of := range []func(schema.Table) schema.EraseFunc{first, last} {
 		for _, table := range tables {
-			erase := table.Erase.First
-			if last {
-				erase = table.Erase.Last
-			}
-			if erase != nil && err == nil {
+			if erase := of(table); erase != nil && err == nil {
 				_, err = erase(ctx, s.plain, table.Name, s.account)
 			}
 		}

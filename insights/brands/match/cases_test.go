@@ -23,7 +23,7 @@ type testCase struct {
 	Brands    []caseBrand
 	Question  *string
 	Text      string
-	Build     []buildPart // in place of Text
+	Build     [][2]any // texts and how often each is repeated, in place of Text
 	Citations []Citation
 	Want      json.RawMessage // members of M13 by brand id; also what other kinds want
 	Answer    map[string]any
@@ -42,27 +42,18 @@ type caseBrand struct {
 	Case bool `json:"match_case"`
 }
 
-// A buildPart is [text, times].
-type buildPart struct {
-	text  string
-	times int
-}
-
-func (p *buildPart) UnmarshalJSON(data []byte) error {
-	return json.Unmarshal(data, &[]any{&p.text, &p.times})
-}
-
 // build returns the text of a case, n times as long if it has parts that are repeated.
 func (c *testCase) build(n int) string {
 	if c.Build == nil {
 		return c.Text
 	}
 	var b strings.Builder
-	for _, p := range c.Build {
-		if p.times > 1 {
-			p.times *= n
+	for _, part := range c.Build {
+		times := int(part[1].(float64))
+		if times > 1 {
+			times *= n
 		}
-		b.WriteString(strings.Repeat(p.text, p.times))
+		b.WriteString(strings.Repeat(part[0].(string), times))
 	}
 	return b.String()
 }
