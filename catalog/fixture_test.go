@@ -57,11 +57,6 @@ func (f *fixture) load(t *testing.T, lines ...string) {
 	}
 }
 
-func (f *fixture) setDependency(t *testing.T, name string, met bool, note string) {
-	t.Helper()
-	must(t, f.admin.SetDependency(t.Context(), "acme", name, met, note))
-}
-
 func (f *fixture) revision(t *testing.T) int64 {
 	t.Helper()
 	return storetest.Value[int64](t, f.pool, `SELECT `+catalog.RevisionSQL)

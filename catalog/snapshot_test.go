@@ -71,7 +71,8 @@ func TestQuestionStatus(t *testing.T) {
 	accounts := []store.ID{f.ours, f.theirs, store.NewID()}
 	storetest.AtOnce(24, func(i int) {
 		ids := []string{"ours/old", "none", "theirs", "shared", "theirs/old", "old", "shared", "", "ours", "SHARED"}
-		want := []string{"archived,,,active,,archived,active,,active,", ",,active,active,archived,archived,active,,,", ",,,active,,archived,active,,,"}
+		want := []string{"archived,,,active,,archived,active,,active,", ",,active,active,archived,archived,active,,,",
+			",,,active,,archived,active,,,"}
 		got, err := snapshot.QuestionStatus(t.Context(), accounts[i%3], ids)
 		if strings.Join(got, ",") != want[i%3] {
 			t.Errorf("account %d: got %q (%v), want %s", i%3, got, err, want[i%3])
@@ -106,7 +107,7 @@ func TestDependencies(t *testing.T) {
 		{"legal_approval", true, "configuration"}, {"configuration", true, ""}, {"contract", false, "contract"}, {"contract", false, "contract"},
 	} {
 		before := f.revision(t)
-		f.setDependency(t, step.dependency, step.met, "checked")
+		must(t, f.admin.SetDependency(t.Context(), "acme", step.dependency, step.met, "checked"))
 		equal(t, "unmet in the model", step.unmet, strings.Join(f.now(t, c).Model("m").Unmet, " "))
 		if f.revision(t) <= before {
 			t.Errorf("%+v: the revision did not increase", step)
@@ -122,7 +123,7 @@ func TestAtReadsOnlyAfterAChange(t *testing.T) {
 	began := f.revision(t)
 	for _, before := range []int64{7, began, began + time.Hour.Microseconds()} {
 		f.exec(t, `UPDATE catalog_revision SET revision = $1`, before)
-		f.setDependency(t, "contract", true, "checked")
+		must(t, f.admin.SetDependency(t.Context(), "acme", "contract", true, "checked"))
 		if got := f.revision(t); got <= max(before, began) {
 			t.Errorf("a change after revision %d at the time %d made revision %d", before, began, got)
 		}

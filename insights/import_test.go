@@ -65,7 +65,8 @@ func TestImportTwice(t *testing.T) {
 	load(c.recommendation(), c.alert())
 	load(c.recommendation(), c.alert(`status:"resolved"`, at("detected_at", 2), at("resolved_at", 3)))
 	equal(t, "alerts", "2026-01-01, 2026-01-01, 2026-01-02 2026-01-03", storetest.Value[string](t, s.Pool,
-		`SELECT string_agg(concat_ws(' ', (detected_at AT TIME ZONE 'UTC')::date, (resolved_at AT TIME ZONE 'UTC')::date), ', ' ORDER BY detected_at) FROM alerts`))
+		`SELECT string_agg(concat_ws(' ', (detected_at AT TIME ZONE 'UTC')::date, (resolved_at AT TIME ZONE 'UTC')::date), ', '
+			ORDER BY detected_at) FROM alerts`))
 
 	var want []string
 	for _, changed := range []int{2, 1, 2, 2} {

@@ -129,8 +129,8 @@ func TestConcurrentChanges(t *testing.T) {
 
 // line returns a line of a file.
 func line(account store.ID, name string) string {
-	return fmt.Sprintf(`{"account_id":%q,"kind":"own","name":%q,"aliases":[],"domains":[],"exclude":[],"match_case":false,"status":"active"}`+"\n",
-		account.Text("acct"), name)
+	return fmt.Sprintf(`{"account_id":%q,"kind":"own","name":%q,"aliases":[],"domains":[],"exclude":[],"match_case":false,"status":"active"}
+`, account.Text("acct"), name)
 }
 
 func (f *fixture) importLines(t testing.TB, lines ...string) error {

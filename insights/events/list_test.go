@@ -22,7 +22,8 @@ func TestNewestEventsByFilter(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	db.Exec(t, `
 INSERT INTO events (account_id, id, type, subject_id, data, created_at)
-SELECT $1, lpad((99 - n)::text, 32, '0')::uuid, ($2::text[])[n % 3 + 1], gen_random_uuid(), json_build_object('n', n), $3::timestamptz - interval '1 hour' * (n / 2)
+SELECT $1, lpad((99 - n)::text, 32, '0')::uuid, ($2::text[])[n % 3 + 1], gen_random_uuid(), json_build_object('n', n),
+  $3::timestamptz - interval '1 hour' * (n / 2)
 FROM generate_series(0, 11) n`, account, types, start)
 	from, to := start.Add(-4*time.Hour), start.Add(-2*time.Hour)
 	for _, test := range []struct {

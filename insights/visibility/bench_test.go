@@ -56,15 +56,17 @@ func fillFacts(b *testing.B, pool *pgxpool.Pool) store.ID {
 WITH p AS (INSERT INTO plans (code, features) VALUES ('p', '{api_access}')),
 a AS (INSERT INTO accounts (id, name, plan_code) VALUES ($1, 'a', 'p')),
 b AS (INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
-  SELECT $1, gen_random_uuid(), n, CASE n WHEN 1 THEN 'own' ELSE 'competitor' END, 'Brand ' || n, '{}', '{}', '{}', false, 'active' FROM generate_series(1, 10) n)
+  SELECT $1, gen_random_uuid(), n, CASE n WHEN 1 THEN 'own' ELSE 'competitor' END, 'Brand ' || n, '{}', '{}', '{}', false, 'active'
+  FROM generate_series(1, 10) n)
 INSERT INTO brand_revisions VALUES ($1, 10, now(), now())`, account)
 	for day := range benchRuns {
 		run := &countedRun{account: account, id: store.NewID(), repetitions: benchRepetitions, total: benchJobs}
 		exec(`
-INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids, repetitions,
-  locale, country, language, total_jobs, jobs_completed, jobs_counted, created_at, started_at, finished_at)
+INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids,
+  repetitions, locale, country, language, total_jobs, jobs_completed, jobs_counted, created_at, started_at, finished_at)
 SELECT $1, $2, $2, 'completed', 'grounded', 'AIVM-1.0', array(SELECT 'model-' || n FROM generate_series(1, $3) n),
-  array(SELECT 'question-' || n FROM generate_series(1, $4) n), $5, 'it-IT', 'IT', 'it', $6, $6, $6, now() - interval '1 day' * $7, now(), now()`,
+  array(SELECT 'question-' || n FROM generate_series(1, $4) n), $5, 'it-IT', 'IT', 'it', $6, $6, $6,
+  now() - interval '1 day' * $7, now(), now()`,
 			account, run.id, benchModels, benchQuestions, run.repetitions, run.total, day)
 		var batch pgx.Batch
 		for first := int32(1); first <= run.total; first += benchChunk {

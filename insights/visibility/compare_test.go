@@ -17,12 +17,14 @@ func TestBasket(t *testing.T) {
 		other             func(*run)
 		want              string
 	}{
-		{"m-5", "m-5", nil, same}, {"m-5-2026-02-11", "m-5@20260301", nil, same}, {"m-5@2099-12-31", "m-5", nil, same}, {"", "-20260301", nil, same},
-		{"m-5-2026-02-11-2026-02-12", "m-5-2026-02-11", nil, changed}, {"m-5-2026-13-01", "m-5", nil, changed}, {"m-5-2026-00-01", "m-5", nil, changed},
+		{"m-5", "m-5", nil, same}, {"m-5-2026-02-11", "m-5@20260301", nil, same}, {"m-5@2099-12-31", "m-5", nil, same},
+		{"", "-20260301", nil, same}, {"m-5-2026-00-01", "m-5", nil, changed},
+		{"m-5-2026-02-11-2026-02-12", "m-5-2026-02-11", nil, changed}, {"m-5-2026-13-01", "m-5", nil, changed},
 		{"m-5-2026-01-32", "m-5", nil, changed}, {"m-5-2026-01-00", "m-5", nil, changed}, {"m-5-1926-01-01", "m-5", nil, changed},
 		{"m-5-2026-0101", "m-5", nil, changed}, {"m-5.20260101", "m-5", nil, changed}, {"m-5", "m-6", nil, changed}, {"m-5", "-", nil, changed},
 		{"-", "m-5", nil, unknown}, {"-", "-", nil, unknown},
-		{"-", "-", func(r *run) { r.questions = []string{"q2"} }, notMeasured}, {"m", "m", func(r *run) { r.models = []string{"m2"} }, notMeasured},
+		{"-", "-", func(r *run) { r.questions = []string{"q2"} }, notMeasured},
+		{"m", "m", func(r *run) { r.models = []string{"m2"} }, notMeasured},
 		{"m", "m", func(r *run) { r.country = "DE" }, notMeasured}, {"m", "m", func(r *run) { r.language = "de" }, notMeasured},
 		{"m", "m", func(r *run) { r.measured = "closed_book" }, notMeasured},
 	} {

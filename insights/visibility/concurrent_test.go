@@ -205,7 +205,8 @@ func TestErasedWhileRecounted(t *testing.T) {
 	t.Parallel()
 	tables := slices.Concat(brands.Capability.Tables, visibility.Capability.Tables)
 	s := newSite(t)
-	for _, sql := range []string{"FROM brand_revisions", "SKIP LOCKED", "FROM measurement_runs", "FROM job_results", "INSERT INTO visibility_facts", "INSERT INTO visibility_recounts"} {
+	for _, sql := range []string{"FROM brand_revisions", "SKIP LOCKED", "FROM measurement_runs", "FROM job_results",
+		"INSERT INTO visibility_facts", "INSERT INTO visibility_recounts"} {
 		s.account = s.newAccount(t)
 		s.createRun(t, simpleRun(6))
 		s.answer(t, s.dispatcher, texts(1, "Kovalt")...)
@@ -228,7 +229,8 @@ func TestErasedWhileRecounted(t *testing.T) {
 func (s *site) erase(tables []schema.Table) error {
 	ctx := context.Background()
 	_, err := (&runs.Purger{Pool: s.plain, Actor: "test", Tables: tables}).Account(ctx, s.account)
-	first, last := func(t schema.Table) schema.EraseFunc { return t.Erase.First }, func(t schema.Table) schema.EraseFunc { return t.Erase.Last }
+	first := func(t schema.Table) schema.EraseFunc { return t.Erase.First }
+	last := func(t schema.Table) schema.EraseFunc { return t.Erase.Last }
 	for _, of := range []func(schema.Table) schema.EraseFunc{first, last} {
 		for _, table := range tables {
 			if erase := of(table); erase != nil && err == nil {

@@ -162,7 +162,8 @@ func (w *world) row(b *brands.Brand, ok []*wroteJob) visibility.Row {
 			}
 		}
 	}
-	first := tallyOf(ok, func(j *wroteJob) bool { return j.facts.of(b).Mentions > 0 }, func(j *wroteJob) bool { return j.facts.of(b).Position == 1 })
+	mentioning := func(j *wroteJob) bool { return j.facts.of(b).Mentions > 0 }
+	first := tallyOf(ok, mentioning, func(j *wroteJob) bool { return j.facts.of(b).Position == 1 })
 	row.MentionRate, row.CitationRate = mentions(b, ok).rate("no_answers"), citations(b, ok).rate("no_sources")
 	row.FirstRate = first.rate("no_mentions")
 	mentioned := int(row.MentionRate.Count)

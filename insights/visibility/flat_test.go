@@ -52,8 +52,8 @@ func (s *site) copyRun(t *testing.T, run, account store.ID, copies int) {
 	t.Helper()
 	s.exec(t, `
 INSERT INTO measurement_runs
-SELECT (jsonb_populate_record(r, jsonb_build_object('account_id', $2::uuid, 'id', gen_random_uuid(), 'credential_id', $2::uuid, 'created_at',
-  GREATEST(created_at, (SELECT max(created_at) FROM measurement_runs WHERE account_id = $2)) + interval '1 day' * n))).*
+SELECT (jsonb_populate_record(r, jsonb_build_object('account_id', $2::uuid, 'id', gen_random_uuid(), 'credential_id', $2::uuid,
+  'created_at', GREATEST(created_at, (SELECT max(created_at) FROM measurement_runs WHERE account_id = $2)) + interval '1 day' * n))).*
 FROM measurement_runs r, generate_series(1, $3::integer) n WHERE id = $1`, run, account, copies)
 	s.exec(t, `
 INSERT INTO visibility_facts
