@@ -15,8 +15,8 @@ import (
 func TestDocumentLinks(t *testing.T) {
 	const root = "../.."
 	documents := make(map[string]string) // by path
-	must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && filepath.Ext(path) == ".md" {
+	must(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".md" {
 			text, err := os.ReadFile(path)
 			documents[path] = string(text)
 			return err
@@ -24,30 +24,24 @@ func TestDocumentLinks(t *testing.T) {
 		return err
 	}))
 	for path, text := range documents {
-		for _, link := range matched(`\]\(([^()\s]+)\)`, text) {
-			if strings.Contains(link, "://") {
-				continue
-			}
+		for _, link := range matched(`\]\(([^()\s:]+)\)`, text) {
 			file, anchor, _ := strings.Cut(link, "#")
 			target := path
 			if file != "" {
 				target = filepath.Join(filepath.Dir(path), file)
 			}
-			if _, err := os.Stat(target); err != nil {
-				t.Errorf("%s links to %s: %v", path, link, err)
-			}
+			_, err := os.Stat(target)
 			isTarget := func(heading string) bool { return anchorOf(heading) == anchor }
-			if anchor != "" && !slices.ContainsFunc(matched(`(?m)^#+ (.*)$`, documents[target]), isTarget) {
-				t.Errorf("%s links to %s: %s has no such heading", path, link, target)
+			if err != nil || anchor != "" && !slices.ContainsFunc(matched(`(?m)^#+ (.*)$`, documents[target]), isTarget) {
+				t.Errorf("%s links to %s: %v, or there is no such heading", path, link, err)
 			}
 		}
 	}
 	operating := documents[filepath.Join(root, "cmd/aiv/OPERATING.md")]
 	top, _, _ := strings.Cut(operating, "\n## ")
-	sections := matched(`(?m)^## (.*)$`, operating)
-	equal(t, sections, matched(`\[([^]]+)\]\(#`, top), "list of sections")
-	if len(documents) < 6 || len(sections) == 0 {
-		t.Errorf("found %d documents, and %d sections", len(documents), len(sections))
+	equal(t, matched(`(?m)^## (.*)$`, operating), matched(`\[([^]]+)\]\(#`, top), "list of sections")
+	if len(documents) < 6 || top == "" {
+		t.Errorf("found %d documents", len(documents))
 	}
 }
 

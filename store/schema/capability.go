@@ -14,8 +14,8 @@ import (
 // cmd/aiv/capability lists them. Their order is that of the layers, so that a package stands after the packages that
 // it imports.
 //
-// A new table is a migration, an entry here and the same statement in store/schema.sql. A new package is also a line in
-// the import table, cmd/aiv/imports_test.go.
+// A new table is a migration, an entry here and the same statement in store/schema.sql. A new folder of packages is also
+// in the layers of cmd/aiv/imports_test.go.
 type Capability struct {
 	Name       string
 	Tables     []Table

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,10 +35,8 @@ func newCitusCluster(t *testing.T) *citusCluster {
 		t.Fatal("-cluster is missing: the script that starts a Citus cluster")
 	}
 	parent, err := os.MkdirTemp("", "aiv-citus-")
-	if err == nil {
-		err = os.Chmod(parent, 0o755) // PostgreSQL has an account of its own
-	}
 	must(t, err)
+	must(t, os.Chmod(parent, 0o755)) // PostgreSQL has an account of its own
 	c := &citusCluster{dir: filepath.Join(parent, "cluster"), port: freePorts(t, 1+citusWorkers)}
 	t.Cleanup(func() {
 		c.script(t, "stop", c.dir)
@@ -61,22 +60,20 @@ func (c *citusCluster) script(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-func (c *citusCluster) kill(t *testing.T, n int)   { c.script(t, "kill", c.dir, fmt.Sprint(n)) }
-func (c *citusCluster) resume(t *testing.T, n int) { c.script(t, "resume", c.dir, fmt.Sprint(n)) }
+func (c *citusCluster) kill(t *testing.T, n int)   { c.script(t, "kill", c.dir, strconv.Itoa(n)) }
+func (c *citusCluster) resume(t *testing.T, n int) { c.script(t, "resume", c.dir, strconv.Itoa(n)) }
 
 // freePorts returns the first of n consecutive ports that nothing listens on.
-func freePorts(t *testing.T, n int) int {
+func freePorts(t *testing.T, n int) (first int) {
 	t.Helper()
-	for first := 21000; first < 30000; first += n {
-		free := true
-		for port := first; port < first+n; port++ {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-			if free = free && err == nil; err == nil {
-				l.Close()
-			}
+	for free, port := 0, 21000; port < 30000; port++ {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
+		if free++; err != nil {
+			free = 0
+			continue
 		}
-		if free {
-			return first
+		if l.Close(); free == n {
+			return port - n + 1
 		}
 	}
 	t.Fatal("no ports are free")
@@ -125,58 +122,4 @@ func (c *citusCluster) settled(t *testing.T, runs int) {
 	if n := number(t, pool, `SELECT count(*) FROM job_holds`); n != 0 {
 		t.Errorf("%d runs are counted as having jobs in flight", n)
 	}
-}
-
-// claimSome claims up to limit jobs under long leases. It repeats a claim that gets 503.
-func claimSome(t *testing.T, w *workerClient, limit int) (claimed []job) {
-	t.Helper()
-	eventually(t, "a claim", func() (err error) {
-		claimed, err = w.claim(limit, 0)
-		return err
-	})
-	return claimed
-}
-
-// claimUntil claims until it has so many jobs.
-func claimUntil(t *testing.T, w *workerClient, n int) (claimed []job) {
-	t.Helper()
-	storetest.Eventually(t, fmt.Sprintf("%d jobs are claimed", n), func() bool {
-		claimed = append(claimed, claimSome(t, w, n-len(claimed))...)
-		return len(claimed) >= n
-	})
-	return claimed
-}
-
-// claimNone fails the test if a claim gets jobs.
-func claimNone(t *testing.T, w *workerClient) {
-	t.Helper()
-	if more := claimSome(t, w, 10); len(more) > 0 {
-		t.Errorf("%d jobs were handed out beyond the limit of 10 in flight, or of an account that cannot be served", len(more))
-	}
-}
-
-// settleAll settles jobs as completed. It repeats a request that gets 503.
-func settleAll(t *testing.T, w *workerClient, jobs []job) {
-	t.Helper()
-	eventually(t, "a settlement", func() error {
-		states, err := w.settle(t.Context(), jobs, answerText)
-		for _, s := range states {
-			if s != "settled" {
-				t.Errorf("a job is %s", s)
-			}
-		}
-		return err
-	})
-}
-
-// eventually repeats what fails with 503.
-func eventually(t *testing.T, what string, try func() error) {
-	t.Helper()
-	storetest.Eventually(t, what, func() bool {
-		err := try()
-		if err != nil && !unavailable(err) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		return err == nil
-	})
 }

@@ -40,38 +40,35 @@ func waitUntil(t *testing.T, url, question string) {
 	})
 }
 
-func number(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) (n int) {
-	t.Helper()
-	must(t, pool.QueryRow(t.Context(), sql, args...).Scan(&n))
-	return n
-}
+var number = storetest.Value[int]
 
-// customer creates an account with a key, and a catalog with a model and two questions. When the test has ended, and
-// its processes were killed, every invariant of the database must hold.
-func customer(t *testing.T, databaseURL string, rate int) (account string, key madeKey) {
-	t.Helper()
-	t.Cleanup(func() { verify(t, databaseURL) })
-	made := createCustomer(t, databaseURL, rate)
-	return made.account, made.key
-}
-
-// databaseOfCustomer returns a new database with a customer that has a high rate: a copy of one that is filled once.
-func databaseOfCustomer(t *testing.T) (url string, pool *pgxpool.Pool, account string, key madeKey) {
-	t.Helper()
-	url, made := customers.Copy(t, func(t testing.TB, url string) createdCustomer { return createCustomer(t, url, 1_000_000) })
-	t.Cleanup(func() { verify(t, url) })
-	return url, open(t, url), made.account, made.key
-}
-
-// customers is package-level because all tests copy one database.
-var customers storetest.Filled[createdCustomer]
-
-type createdCustomer struct {
+// A madeCustomer is an account and its key, which has a high rate.
+type madeCustomer struct {
 	account string
 	key     madeKey
 }
 
-func createCustomer(t testing.TB, databaseURL string, rate int) createdCustomer {
+// customer creates an account with a key, and a catalog with a model and two questions. When the test has ended, and
+// its processes were killed, every invariant of the database must hold.
+func customer(t *testing.T, databaseURL string) (account string, key madeKey) {
+	t.Helper()
+	t.Cleanup(func() { verify(t, databaseURL) })
+	made := createCustomer(t, databaseURL)
+	return made.account, made.key
+}
+
+// customers is package-level because all tests copy one database.
+var customers storetest.Filled[madeCustomer]
+
+// databaseOfCustomer returns a new database with a customer: a copy of one that is filled once.
+func databaseOfCustomer(t *testing.T) (url string, pool *pgxpool.Pool, account string, key madeKey) {
+	t.Helper()
+	url, made := customers.Copy(t, createCustomer)
+	t.Cleanup(func() { verify(t, url) })
+	return url, open(t, url), made.account, made.key
+}
+
+func createCustomer(t testing.TB, databaseURL string) madeCustomer {
 	t.Helper()
 	admin := operator(t, databaseURL)
 	defer admin.Pool.Close()
@@ -79,37 +76,29 @@ func createCustomer(t testing.TB, databaseURL string, rate int) createdCustomer 
 	a, err := admin.CreateAccount(t.Context(), "test", "test")
 	must(t, err)
 	importCatalog(t, admin.Pool, testCatalog, "p")
-	return createdCustomer{a.ID.Text("acct"), createKey(t, admin, a.ID, rate)}
+	account := a.ID.Text("acct")
+	return madeCustomer{account, newKey(t, databaseURL, account, 1_000_000)}
 }
 
-func newKey(t *testing.T, databaseURL, account string, rate int) madeKey {
+func newKey(t testing.TB, databaseURL, account string, rate int) madeKey {
 	t.Helper()
 	admin := operator(t, databaseURL)
 	defer admin.Pool.Close()
 	id, err := store.ParseID("acct", account)
 	must(t, err)
-	return createKey(t, admin, id, rate)
-}
-
-func createKey(t testing.TB, admin *auth.Admin, account store.ID, rate int) madeKey {
-	t.Helper()
-	c, err := admin.CreateKey(t.Context(), account, auth.Terms{Name: new("test"), Scopes: auth.Scopes, RateLimit: &rate})
+	c, err := admin.CreateKey(t.Context(), id, auth.Terms{Name: new("test"), Scopes: auth.Scopes, RateLimit: &rate})
 	must(t, err)
 	return madeKey{c.ID.Text("cred"), c.Key}
 }
 
-type madeWorker struct {
-	ID    store.ID
-	Token string
-}
-
-func newWorker(t *testing.T, databaseURL string) madeWorker {
+// newWorker creates a worker and returns its token.
+func newWorker(t *testing.T, databaseURL string) string {
 	t.Helper()
 	admin := operator(t, databaseURL)
 	defer admin.Pool.Close()
-	worker, token, err := admin.CreateWorker(t.Context(), "test", nil)
+	_, token, err := admin.CreateWorker(t.Context(), "test", nil)
 	must(t, err)
-	return madeWorker{worker.ID, token}
+	return token
 }
 
 // importCatalog imports a file and records that all dependencies of the providers are met.

@@ -34,43 +34,18 @@ func byForm[T any](short, long T) T {
 	return short
 }
 
-// TestFaultGatewayCrash: one of two processes is killed after a random number of responses, again and again, while
-// clients create runs of two accounts, one of which has a quota. Kills that cut off no request do not count.
-func TestFaultGatewayCrash(t *testing.T) {
-	t.Parallel()
-	clients, kills := byForm(12, 16), byForm(2, 50)
-	url := storetest.NewCluster(t).URL()
-	l := newLoad(t, url, 2)
-	account := cli[struct{ ID string }](t, url, "accounts", "create", "-name", "metered", "-plan", "test").ID
-	cli[any](t, url, "accounts", "set-quota", account, "-jobs-per-month", "10000000")
-	l.others = []string{newKey(t, url, account, 1_000_000).Key}
-	l.pause = 0 // so that each kill cuts off requests
-	l.begin(clients)
-	for k, hit := 0, 0; hit < kills; k++ {
-		if k == 10*kills {
-			t.Fatalf("of %d kills only %d cut off a request", k, hit)
-		}
-		l.acknowledged(1 + rand.IntN(100))
-		serves := []*process{l.process(0), l.process(1)}
-		before := l.cut.Load()
-		serves[k%2].kill()
-		serves[k%2] = startServe(t, url)
-		l.serves.Store(&serves)
-		if l.cut.Load() > before {
-			hit++
-		}
-	}
-	l.end()
-	l.check("kill -9 of a gateway")
-}
-
-// TestFaultDatabase breaks PostgreSQL in each way, again and again, while clients create runs through two processes.
-// Another session holds locks that requests need: they are refused while it does.
+// TestFaultDatabase breaks PostgreSQL in each way, again and again, while clients create runs of two accounts, one of which
+// has a quota, through two processes. Another session holds locks that requests need: they are refused while it does.
+// At last one of the processes is killed, again and again. Kills that cut off no request do not count.
 func TestFaultDatabase(t *testing.T) {
 	t.Parallel()
 	c := storetest.NewCluster(t, "max_connections=60") // two processes use 48
 	// The short form's lock_timeout is instead of 5 s.
-	l := newLoad(t, c.URL()+byForm("&lock_timeout=500ms", ""), 2)
+	url := c.URL() + byForm("&lock_timeout=500ms", "")
+	l := newLoad(t, url, 2)
+	account := cli[struct{ ID string }](t, url, "accounts", "create", "-name", "metered", "-plan", "test").ID
+	cli[any](t, url, "accounts", "set-quota", account, "-jobs-per-month", "10000000")
+	l.others = []string{newKey(t, url, account, 1_000_000).Key}
 	l.begin(byForm(4, 64))
 	l.recovered(t)
 	away := func(end func()) func() {
@@ -108,7 +83,9 @@ func TestFaultDatabase(t *testing.T) {
 		{"the revision of the credentials is locked", 1, behindLock, locked(`LOCK TABLE identity_revision IN ACCESS EXCLUSIVE MODE`)},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
-			l.anew()
+			l.mu.Lock()
+			l.slowest = 0
+			l.mu.Unlock()
 			for range byForm(1, fault.long) {
 				l.acknowledged(5)
 				fault.hit()
@@ -117,8 +94,20 @@ func TestFaultDatabase(t *testing.T) {
 			l.survived(t, fault.bound)
 		})
 	}
+	for k, hit := 0, 0; hit < byForm(2, 50); k++ {
+		if k == 500 {
+			t.Fatalf("of %d kills only %d cut off a request", k, hit)
+		}
+		l.acknowledged(1 + rand.IntN(20))
+		before := l.cut.Load()
+		l.process(k).kill()
+		l.serves[k%2].Store(startServe(t, url))
+		if l.cut.Load() > before {
+			hit++
+		}
+	}
 	l.end()
-	l.check("faults of the database")
+	l.check("faults of the database and of gateways")
 }
 
 func crash(t *testing.T, c *storetest.Cluster) {
@@ -156,13 +145,9 @@ func takeConnections(t *testing.T, c *storetest.Cluster, l *load) {
 // holdLock calls during while another session holds a lock.
 func holdLock(t *testing.T, url, lock string, during func()) {
 	t.Helper()
-	session := dial(t, url)
-	_, err := session.Exec(t.Context(), "BEGIN")
-	must(t, err)
-	_, err = session.Exec(t.Context(), lock)
-	must(t, err)
+	tx := storetest.Begin(t, open(t, url), lock)
 	during()
-	must(t, session.Close(t.Context()))
+	must(t, tx.Rollback(t.Context()))
 }
 
 // TestFaultFailover: a primary with a synchronous standby is killed while clients create runs and workers work them
@@ -186,14 +171,13 @@ func TestFaultFailover(t *testing.T) {
 		f.begin(6)
 		l.recovered(t)
 		l.acknowledged(20)
-		f.until("jobs are settled", func(settled, _ int) bool { return settled > 0 })
+		var before, failed int
+		f.until("jobs are settled", func(settled, n int) bool { failed = n; return settled > 0 })
 		primary.Kill()
 		l.suffer(3 * time.Second) // until the failover is decided
-		_, failed := f.counts()
-		f.until("requests of workers fail", func(_, n int) bool { return n > failed })
+		f.until("requests of workers fail", func(settled, n int) bool { before = settled; return n > failed })
 		standby.Exec(t, "postgres", "SELECT pg_promote()")
 		promoted := time.Now()
-		before, _ := f.counts()
 		l.recovered(t)
 		f.until("jobs are settled again", func(settled, _ int) bool { return settled > before })
 		if took := time.Since(promoted); storetest.Long() && took > recovery {
@@ -222,7 +206,8 @@ func (l *load) suffer(lasting time.Duration) {
 func (l *load) recovered(t *testing.T) {
 	t.Helper()
 	began := time.Now()
-	for _, p := range *l.serves.Load() {
+	for i := range l.serves {
+		p := l.process(i)
 		storetest.Eventually(t, p.cmd.String()+" serves again", func() bool {
 			read, err := p.do(t.Context(), "GET", "?path=/v1/runs&limit=1", l.key, "", "")
 			if err != nil || read.status != http.StatusOK {
@@ -240,21 +225,15 @@ func (l *load) recovered(t *testing.T) {
 	l.keys["probe"] = &asked{key: l.key, body: testRun, jobs: 6}
 }
 
-// survived checks that no process ended and, in the long form, that no response took longer than bound since anew.
+// survived checks that no process ended and, in the long form, that no response took longer than bound.
 func (l *load) survived(t *testing.T, bound time.Duration) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, p := range *l.serves.Load() {
-		p.isRunning(t)
+	for i := range l.serves {
+		l.process(i).isRunning(t)
 	}
 	if t.Logf("slowest exchange %v", l.slowest); storetest.Long() && l.slowest > bound {
 		t.Errorf("a response took %v, want %v at most", l.slowest, bound)
 	}
-}
-
-func (l *load) anew() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.slowest = 0
 }

@@ -2,11 +2,14 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,15 +36,15 @@ type fleet struct {
 	deaths atomic.Int64
 
 	mu      sync.Mutex
-	settled map[string]int // the attempts that were acknowledged, by job
-	failed  int            // requests that got no response or 503
+	settled settlements
+	failed  int // requests that got no response or 503
 }
 
 // newFleet starts dispatchers, with arguments.
 func newFleet(t *testing.T, url string, dispatchers int, args ...string) *fleet {
 	t.Helper()
-	f := &fleet{t: t, token: newWorker(t, url).Token, dispatch: make([]atomic.Pointer[process], dispatchers),
-		settled: make(map[string]int), text: answerText}
+	f := &fleet{t: t, token: newWorker(t, url), dispatch: make([]atomic.Pointer[process], dispatchers),
+		settled: make(settlements), text: answerText}
 	for i := range f.dispatch {
 		f.dispatch[i].Store(startDispatch(t, url, args...))
 	}
@@ -62,7 +65,7 @@ func (f *fleet) client(try int) *workerClient {
 // work is a worker.
 func (f *fleet) work(try int) {
 	for ; ; try++ {
-		jobs, err := f.client(try).claimFor("null", 20, 0, byForm(60, 10)) // what a killed dispatcher had comes back
+		jobs, err := f.client(try).claim("null", 20, 0, byForm(60, 10)) // what a killed dispatcher had comes back
 		switch {
 		case err != nil || len(jobs) == 0 && !f.over.Load():
 			f.note(err)
@@ -70,7 +73,8 @@ func (f *fleet) work(try int) {
 			continue
 		case len(jobs) == 0:
 			return
-		case f.dies(jobs):
+		// A killed worker spares jobs that would fail for the number of their leases.
+		case !f.over.Load() && rand.Float64() < f.forgetful && !slices.ContainsFunc(jobs, func(j job) bool { return j.Attempt > 2 }):
 			f.deaths.Add(1)
 			if rand.IntN(2) == 0 { // while it settles
 				ctx, cancel := context.WithTimeout(context.Background(), rand.N(10*time.Millisecond))
@@ -80,22 +84,15 @@ func (f *fleet) work(try int) {
 			continue
 		}
 		for ; ; try++ { // until it is acknowledged
-			states, err := f.client(try).settle(context.Background(), jobs, f.text)
+			settled, err := f.client(try).settle(context.Background(), jobs, f.text)
 			if err == nil {
-				f.acknowledge(jobs, states)
+				f.acknowledge(jobs, settled)
 				break
 			}
 			f.note(err)
 			<-time.After(20 * time.Millisecond)
 		}
 	}
-}
-
-// dies reports whether a worker is killed that has these jobs. It spares jobs that would fail for the number of their
-// leases.
-func (f *fleet) dies(jobs []job) bool {
-	often := slices.ContainsFunc(jobs, func(j job) bool { return j.Attempt > 2 })
-	return !often && !f.over.Load() && rand.Float64() < f.forgetful
 }
 
 // note checks why a request failed: during a fault it may get no response, or 503 with Retry-After.
@@ -106,36 +103,41 @@ func (f *fleet) note(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failed++
-	if _, refused := errors.AsType[*refusal](err); refused && !unavailable(err) {
+	if errors.Is(err, errRefused) {
 		f.t.Errorf("during a fault: %v", err)
 	}
 }
 
-func (f *fleet) acknowledge(jobs []job, states []string) {
+func (f *fleet) acknowledge(jobs, settled []job) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, j := range jobs {
-		if states[i] != "settled" {
-			continue
+		if settled[i].State == "settled" {
+			f.settled.add(f.t, j.ID, j.Attempt)
 		}
-		if attempt, ok := f.settled[j.ID]; ok && attempt != j.Attempt {
-			f.t.Errorf("job %s was settled in the attempts %d and %d", j.ID, attempt, j.Attempt)
-		}
-		f.settled[j.ID] = j.Attempt
 	}
 }
 
-// counts returns how many jobs were acknowledged so far, and how many requests failed.
-func (f *fleet) counts() (settled, failed int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.settled), f.failed
+// settlements are the attempts that were acknowledged, by job.
+type settlements map[string]int
+
+// add adds one, and fails the test if the job was settled by another attempt.
+func (s settlements) add(t *testing.T, id string, attempt int) {
+	t.Helper()
+	if before, ok := s[id]; ok && before != attempt {
+		t.Errorf("job %s was settled in the attempts %d and %d", id, before, attempt)
+	}
+	s[id] = attempt
 }
 
-// until waits until the counts satisfy a condition.
+// until waits until the numbers of acknowledged jobs and of failed requests satisfy a condition.
 func (f *fleet) until(what string, condition func(settled, failed int) bool) {
 	f.t.Helper()
-	storetest.Eventually(f.t, what, func() bool { return condition(f.counts()) })
+	storetest.Eventually(f.t, what, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return condition(len(f.settled), f.failed)
+	})
 }
 
 // end works until all runs are final. What killed processes had comes back at once, instead of when its leases end.
@@ -183,7 +185,7 @@ var answered = regexp.MustCompile(`"text":"of (\w+) in attempt (\d+)`)
 
 // storedAnswers returns the attempt that each job's answer in the database is of, by job, and how many of the attempts
 // that were acknowledged are lost. The attempt must be the last one of the job.
-func storedAnswers(t *testing.T, pool *pgxpool.Pool, acknowledged map[string]int) (attempts map[string]int, lost int) {
+func storedAnswers(t *testing.T, pool *pgxpool.Pool, acknowledged settlements) (attempts map[string]int, lost int) {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), `SELECT attempts, COALESCE(answer, error_code) FROM job_results`)
 	must(t, err)
@@ -206,4 +208,99 @@ func storedAnswers(t *testing.T, pool *pgxpool.Pool, acknowledged map[string]int
 		}
 	}
 	return attempts, lost
+}
+
+// A job is what a worker claims, or the result of its settlement.
+type job struct {
+	ID      string
+	Attempt int
+	State   string
+}
+
+// A workerClient calls the worker interface of a dispatcher.
+type workerClient struct {
+	base, token string
+	http        *http.Client
+}
+
+// newWorkerClient creates a worker.
+func newWorkerClient(t *testing.T, databaseURL string, dispatch *process) *workerClient {
+	t.Helper()
+	return &workerClient{dispatch.base, newWorker(t, databaseURL), client}
+}
+
+// Errors of a worker's requests: a response with 503 and Retry-After, or another one with another status than 200.
+var errUnavailable, errRefused = errors.New("unavailable"), errors.New("refused")
+
+func unavailable(err error) bool { return errors.Is(err, errUnavailable) }
+
+// post sends a request and returns the jobs of its response.
+func (w *workerClient) post(ctx context.Context, route, body string) ([]job, error) {
+	a, err := request(ctx, w.http, "POST", w.base+route, w.token, "", body)
+	if err != nil {
+		return nil, err
+	}
+	if a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" {
+		return nil, fmt.Errorf("%w: %s: %s", errUnavailable, route, a.body)
+	}
+	if a.status != http.StatusOK {
+		return nil, fmt.Errorf("%w: %s: %d %s", errRefused, route, a.status, a.body)
+	}
+	var out struct{ Jobs []job }
+	err = json.Unmarshal([]byte(a.body), &out)
+	return out.Jobs, err
+}
+
+// claim claims jobs of providers, of any if it is "null", for a number of seconds.
+func (w *workerClient) claim(providers string, limit, wait, lease int) ([]job, error) {
+	body := fmt.Sprintf(`{"providers":%s,"limit":%d,"wait_seconds":%d,"lease_seconds":%d}`, providers, limit, wait, lease)
+	return w.post(context.Background(), "/claim", body)
+}
+
+// answerText is the text by which an answer is recognized.
+func answerText(j job) string { return fmt.Sprintf("of %s in attempt %d", j.ID, j.Attempt) }
+
+// settle reports jobs as completed, by answers with these texts.
+func (w *workerClient) settle(ctx context.Context, jobs []job, text func(job) string) ([]job, error) {
+	var settled []string
+	for _, j := range jobs {
+		settled = append(settled, fmt.Sprintf(`{"id":%q,"attempt":%d,"outcome":"completed","answer":{"text":%q,"citations":[{"url":"https://www.example.org/a",`+
+			`"title":null}],"search_queries":["q"],"model_version":null,"answered_at":"2026-01-01T00:00:00Z"}}`, j.ID, j.Attempt, text(j)))
+	}
+	return w.post(ctx, "/settle", `{"jobs":[`+strings.Join(settled, ",")+`]}`)
+}
+
+// claims claims n jobs, for longer than a test takes. As settles, it repeats what gets 503.
+func (w *workerClient) claims(t *testing.T, n int) (claimed []job) {
+	t.Helper()
+	storetest.Eventually(t, fmt.Sprintf("%d jobs are claimed", n), func() bool {
+		claimed = append(claimed, w.claimSome(t, n-len(claimed))...)
+		return len(claimed) >= n
+	})
+	return claimed
+}
+
+// claimSome claims up to n jobs, or none if the claim gets 503.
+func (w *workerClient) claimSome(t *testing.T, n int) []job {
+	t.Helper()
+	jobs, err := w.claim("null", n, 0, 600)
+	if err != nil && !unavailable(err) {
+		t.Fatal(err)
+	}
+	return jobs
+}
+
+// settles reports jobs as completed, and fails the test unless they are settled.
+func (w *workerClient) settles(t *testing.T, jobs []job) {
+	t.Helper()
+	storetest.Eventually(t, "the settlement", func() bool {
+		settled, err := w.settle(t.Context(), jobs, answerText)
+		if unavailable(err) {
+			return false
+		}
+		if err != nil || len(settled) != len(jobs) || slices.ContainsFunc(settled, func(j job) bool { return j.State != "settled" }) {
+			t.Errorf("settled: %+v, %v", settled, err)
+		}
+		return true
+	})
 }

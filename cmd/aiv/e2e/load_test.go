@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,14 +27,14 @@ type load struct {
 	key    string
 	others []string // keys of further accounts
 	small  madeKey  // limited to faultLimit
-	serves atomic.Pointer[[]*process]
+	serves []atomic.Pointer[process]
 	pause  time.Duration // the longest of a client between two requests
 	most   int           // repetitions of a run
 
+	t    *testing.T
 	wg   sync.WaitGroup
 	over atomic.Bool
-	faults
-	cut atomic.Int64 // requests to create a run that were sent and got no response
+	cut  atomic.Int64 // requests to create a run that were sent and got no response
 
 	mu       sync.Mutex
 	keys     map[string]*asked
@@ -56,17 +57,15 @@ const faultLimit = 50
 // newLoad creates a customer and starts the processes.
 func newLoad(t *testing.T, url string, processes int) *load {
 	t.Helper()
-	account, key := customer(t, url, 1_000_000)
-	l := &load{faults: faults{t: t}, url: url, key: key.Key, small: newKey(t, url, account, faultLimit), most: 20,
+	account, key := customer(t, url)
+	l := &load{t: t, url: url, key: key.Key, small: newKey(t, url, account, faultLimit), most: 20, serves: make([]atomic.Pointer[process], processes),
 		keys: make(map[string]*asked), windows: make(map[string]int), statuses: make(map[int]int)}
 	if !storetest.Long() { // else the clients of all tests at a time leave little of the machine to the faults
 		l.pause = 40 * time.Millisecond
 	}
-	serves := make([]*process, processes)
-	for i := range serves {
-		serves[i] = startServe(t, url)
+	for i := range l.serves {
+		l.serves[i].Store(startServe(t, url))
 	}
-	l.serves.Store(&serves)
 	return l
 }
 
@@ -105,7 +104,7 @@ func (l *load) create(key string, a *asked) {
 	began := time.Now()
 	for try := rand.IntN(2); ; try++ {
 		got, err := l.ask(try, "POST", "", a.key, key, a.body)
-		if errors.Is(err, errCutOff) {
+		if err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
 			l.cut.Add(1)
 		}
 		if err == nil && got.status == http.StatusAccepted {
@@ -116,17 +115,14 @@ func (l *load) create(key string, a *asked) {
 			return
 		}
 		if time.Since(began) > patience {
-			l.errorf("key %s was not acknowledged for %v; last response: %d %s %v", key, patience, got.status, got.body, err)
+			l.t.Errorf("key %s was not acknowledged for %v; last response: %d %s %v", key, patience, got.status, got.body, err)
 			return
 		}
 		<-time.After(time.Millisecond + rand.N(max(4*l.pause, 10*time.Millisecond)))
 	}
 }
 
-func (l *load) process(i int) *process {
-	serves := *l.serves.Load()
-	return serves[i%len(serves)]
-}
+func (l *load) process(i int) *process { return l.serves[i%len(l.serves)].Load() }
 
 // ask sends a request and checks its response: during a fault only success, 503 with Retry-After, 409 for a concurrent
 // duplicate, and 429 for a read are allowed.
@@ -144,25 +140,9 @@ func (l *load) ask(try int, method, address, key, idempotencyKey, body string) (
 	case got.status == 200 || got.status == 202 || got.status == 429 && method == "GET":
 	case (got.status == 503 || got.status == 409 && strings.Contains(got.body, "idempotency_key_in_use")) && got.header.Get("Retry-After") != "":
 	default:
-		l.errorf("%s %s %s: got %d %v %s", method, address, idempotencyKey, got.status, got.header, got.body)
+		l.t.Errorf("%s %s %s: got %d %v %s", method, address, idempotencyKey, got.status, got.header, got.body)
 	}
 	return got, nil
-}
-
-// faults are those that clients report.
-type faults struct {
-	t        *testing.T
-	reported atomic.Int64
-}
-
-// errorf reports a fault. Faults after the tenth only fail the test, so that its output can be read.
-func (f *faults) errorf(format string, args ...any) {
-	f.t.Helper()
-	if f.reported.Add(1) <= 10 {
-		f.t.Errorf(format, args...)
-	} else {
-		f.t.Fail()
-	}
 }
 
 // got waits until n further responses have a status.
@@ -208,39 +188,37 @@ func (l *load) check(what string) {
 		SELECT i.key, convert_from(i.answer, 'UTF8'), r.total_jobs
 		FROM idempotency_records i JOIN measurement_runs r ON (r.account_id, r.id) = (i.account_id, i.run_id)`)
 	must(t, err)
-	type written struct {
-		Key, Answer string
-		TotalJobs   int
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[written])
-	must(t, err)
-	stored := make(map[string]string, len(found)) // responses
-	for _, w := range found {
-		stored[w.Key] = w.Answer
-		if a := l.keys[w.Key]; a == nil || w.TotalJobs != a.jobs {
-			l.errorf("%s: key %s has a run of %d jobs, want that of the request: %+v", what, w.Key, w.TotalJobs, a)
+	stored := make(map[string]string) // responses, by key
+	var key, answer string
+	var jobs int
+	_, err = pgx.ForEachRow(rows, []any{&key, &answer, &jobs}, func() error {
+		stored[key] = answer
+		if a := l.keys[key]; a == nil || jobs != a.jobs {
+			t.Errorf("%s: key %s has a run of %d jobs, want that of the request: %+v", what, key, jobs, a)
 		}
-	}
+		return nil
+	})
+	must(t, err)
 	// No record is old enough to be purged, so each run has one.
-	if runs := number(t, pool, `SELECT count(*) FROM measurement_runs`); runs != len(found) {
-		t.Errorf("%s: %d runs for %d keys", what, runs, len(found))
+	if runs := number(t, pool, `SELECT count(*) FROM measurement_runs`); runs != len(stored) {
+		t.Errorf("%s: %d runs for %d keys", what, runs, len(stored))
 	}
 	acknowledged, retried := 0, 0
 	for key, a := range l.keys {
 		acknowledged += len(a.answers)
 		for _, answer := range a.answers {
 			if stored[key] != answer {
-				l.errorf("%s: key %s was acknowledged by %s and has the response %s", what, key, answer, stored[key])
+				t.Errorf("%s: key %s was acknowledged by %s and has the response %s", what, key, answer, stored[key])
 			}
 		}
 		if retried++; retried > byForm(20, 200) {
 			continue
 		}
 		// A retry, acknowledged or not, gets the stored response, or the first one.
-		got, err := patiently(func() (answer, error) { return l.process(retried).do(t.Context(), "POST", "", a.key, key, a.body) })
+		got, err := l.process(retried).patiently(t.Context(), "POST", "", a.key, key, a.body)
 		if want := stored[key]; err != nil || got.status != 202 || want != "" && got.body != want ||
 			!strings.Contains(got.body, fmt.Sprintf(`"total_jobs":%d,`, a.jobs)) {
-			l.errorf("%s: a retry of key %s got %d %s, %v; want 202 %s with %d jobs", what, key, got.status, got.body, err, want, a.jobs)
+			t.Errorf("%s: a retry of key %s got %d %s, %v; want 202 %s with %d jobs", what, key, got.status, got.body, err, want, a.jobs)
 		}
 	}
 	for reset, admitted := range l.windows {
@@ -251,5 +229,5 @@ func (l *load) check(what string) {
 		}
 	}
 	t.Logf("%s: %d runs of %d keys, %d acknowledgements; slowest exchange %v; statuses %v",
-		what, len(found), len(l.keys), acknowledged, l.slowest.Round(time.Millisecond), l.statuses)
+		what, len(stored), len(l.keys), acknowledged, l.slowest.Round(time.Millisecond), l.statuses)
 }

@@ -5,23 +5,19 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"os/exec"
 	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"aiv/gateway"
 	"aiv/store/storetest"
 )
 
@@ -65,9 +61,11 @@ func start(t *testing.T, databaseURL string, cmd *exec.Cmd) *process {
 	return p
 }
 
-// launch starts a command, and collects what it prints and does not write elsewhere.
+// launch starts a command, and collects what it prints and does not write elsewhere. It does not outlive the tests, even
+// when they are killed.
 func launch(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
+	must(t, readSources())
 	p := &process{cmd: cmd, log: &logBuffer{}, ended: make(chan struct{})}
 	if cmd.Stdout == nil {
 		cmd.Stdout = p.log
@@ -76,7 +74,18 @@ func launch(t *testing.T, cmd *exec.Cmd) *process {
 		cmd.Stderr = p.log
 	}
 	cmd.WaitDelay = 30 * time.Second // if a child that outlives it has its output
-	must(t, startCommand(cmd, func(err error) { p.err = err; close(p.ended) }))
+	endWithThread(cmd)
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // until the command has ended
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.ended)
+		}
+	}()
+	must(t, <-started)
 	t.Cleanup(func() {
 		if p.kill(); t.Failed() {
 			t.Logf("the end of the log of %s: %s", cmd, tail(p.log.String()))
@@ -87,50 +96,15 @@ func launch(t *testing.T, cmd *exec.Cmd) *process {
 
 var readSources = sync.OnceValue(func() error { return storetest.ReadSources("../../..") })
 
-// startCommand starts a command, and calls ended with its error when it has ended. It does not outlive the tests, even
-// when they are killed.
-func startCommand(cmd *exec.Cmd, ended func(error)) error {
-	if err := readSources(); err != nil {
-		return err
-	}
-	endWithThread(cmd)
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread() // until the command has ended
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			ended(cmd.Wait())
-		}
-	}()
-	return <-started
-}
-
 // aiv runs one command, without DATABASE_URL in its environment.
-func aiv(ctx context.Context, args ...string) (code int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := runCommand(cmd); cmd.ProcessState == nil {
-		return -1, "", err.Error()
-	}
-	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
-}
-
-// combinedOutput runs a command.
-func combinedOutput(cmd *exec.Cmd) (string, error) {
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := runCommand(cmd)
-	return out.String(), err
-}
-
-func runCommand(cmd *exec.Cmd) error {
-	ended := make(chan error, 1)
-	if err := startCommand(cmd, func(err error) { ended <- err }); err != nil {
-		return err
-	}
-	return <-ended
+func aiv(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out logBuffer
+	cmd := exec.Command(binary, args...)
+	cmd.Stdout = &out
+	p := launch(t, cmd)
+	<-p.ended
+	return cmd.ProcessState.ExitCode(), out.String(), p.log.String()
 }
 
 // readServing reads the log until the process serves, and sets its addresses.
@@ -161,13 +135,6 @@ func (p *process) kill() {
 	p.wait()
 }
 
-// stop ends the process by SIGTERM and returns its exit error.
-func (p *process) stop() error {
-	client.CloseIdleConnections() // those of this process would keep it for a second
-	p.cmd.Process.Signal(syscall.SIGTERM)
-	return p.wait()
-}
-
 // wait waits until the process has ended, and returns its exit error.
 func (p *process) wait() error {
 	select {
@@ -182,7 +149,9 @@ func (p *process) wait() error {
 func stops(t *testing.T, processes ...*process) {
 	t.Helper()
 	for _, p := range processes {
-		if err := p.stop(); err != nil {
+		client.CloseIdleConnections() // those of this process would keep it for a second
+		p.cmd.Process.Signal(syscall.SIGTERM)
+		if err := p.wait(); err != nil {
 			t.Errorf("%s ended with %v", p.cmd, err)
 		}
 	}
@@ -200,10 +169,6 @@ type answer struct {
 	body   string
 }
 
-// errCutOff is the error of a request that was sent and got no response. The client may have retried it without
-// success.
-var errCutOff = errors.New("no response")
-
 func (p *process) do(ctx context.Context, method, address, key, idempotencyKey, body string) (answer, error) {
 	return request(ctx, client, method, p.base+address, key, idempotencyKey, body)
 }
@@ -218,12 +183,7 @@ func request(ctx context.Context, client *http.Client, method, url, token, idemp
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Idempotency-Key", idempotencyKey)
 	}
-	var written atomic.Bool
-	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { written.Store(true) }}))
 	w, err := client.Do(r)
-	if err != nil && written.Load() {
-		return answer{}, fmt.Errorf("%w: %w", errCutOff, err)
-	}
 	if err != nil {
 		return answer{}, err
 	}
@@ -232,11 +192,12 @@ func request(ctx context.Context, client *http.Client, method, url, token, idemp
 	return answer{w.StatusCode, w.Header, string(raw)}, err
 }
 
-// patiently repeats a request that gets 503, as clients do: on a slow machine, a request may wait for longer than the
-// process lets it.
-func patiently(send func() (answer, error)) (answer, error) {
+// patiently is do for clients that repeat what gets 503: on a slow machine, a request may wait for longer than the process
+// lets it.
+func (p *process) patiently(ctx context.Context, method, address, key, idempotencyKey, body string) (answer, error) {
 	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
-		if a, err := send(); err != nil || a.status != http.StatusServiceUnavailable || time.Now().After(end) {
+		a, err := p.do(ctx, method, address, key, idempotencyKey, body)
+		if err != nil || a.status != http.StatusServiceUnavailable || time.Now().After(end) {
 			return a, err
 		}
 	}
@@ -244,13 +205,10 @@ func patiently(send func() (answer, error)) (answer, error) {
 
 func (p *process) get(t *testing.T, address, key string) answer {
 	t.Helper()
-	a, err := patiently(func() (answer, error) { return p.do(t.Context(), "GET", address, key, "", "") })
+	a, err := p.patiently(t.Context(), "GET", address, key, "", "")
 	must(t, err)
 	return a
 }
-
-// tooSlow reports whether a status may be due to a slow machine, on which only the short forms run.
-func tooSlow(status int) bool { return status == http.StatusServiceUnavailable && !storetest.Long() }
 
 // getOnce is get for tests in which no request may get 503: in the long form, any that does fails them.
 func (p *process) getOnce(t *testing.T, address, key string) answer {
@@ -274,7 +232,7 @@ func (p *process) serves(t *testing.T, key string) {
 // send sends a request with a body, and fails the test unless its response has the status.
 func (p *process) send(t *testing.T, status int, method, address, key, idempotencyKey, body string) answer {
 	t.Helper()
-	a, err := patiently(func() (answer, error) { return p.do(t.Context(), method, address, key, idempotencyKey, body) })
+	a, err := p.patiently(t.Context(), method, address, key, idempotencyKey, body)
 	if err != nil || a.status != status {
 		t.Fatalf("%s %s: got %d %s, %v; want %d", method, address, a.status, a.body, err, status)
 	}
@@ -313,15 +271,17 @@ func (p *process) metrics(t *testing.T) string {
 	return p.asAdmin(t, "GET", "/metrics", "").body
 }
 
-// databaseMetrics waits for a page of metrics with those of the database, which takes too long on a busy machine now
-// and then.
-func (p *process) databaseMetrics(t *testing.T) (page string) {
+// metric returns the value of a metric, by its name and labels.
+func (p *process) metric(t *testing.T, name string) float64 {
 	t.Helper()
-	wait(t, "the metrics", `\naiv_database_up 1\n`, func() string { page = p.metrics(t); return page })
-	return page
+	value, _, _ := strings.Cut(after(p.metrics(t), "\n"+name+" "), "\n")
+	v, err := strconv.ParseFloat(value, 64)
+	must(t, err)
+	return v
 }
 
-// hasMetrics waits until the page of metrics has the lines.
+// hasMetrics waits until the page of metrics has the lines. On a busy machine, those of the database are missing now and
+// then.
 func (p *process) hasMetrics(t *testing.T, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
@@ -341,7 +301,7 @@ func (p *process) isReady(t *testing.T, when string, status int, text string) {
 // cli runs a command and decodes what it prints as JSON.
 func cli[T any](t *testing.T, databaseURL string, args ...string) (v T) {
 	t.Helper()
-	code, stdout, stderr := aiv(t.Context(), append(args, "-json", "-database-url", databaseURL)...)
+	code, stdout, stderr := aiv(t, append(args, "-json", "-database-url", databaseURL)...)
 	if err := json.Unmarshal([]byte(stdout), &v); code != 0 || err != nil {
 		t.Fatalf("aiv %s: exit %d: %s%s", strings.Join(args, " "), code, stdout, stderr)
 	}
@@ -351,7 +311,7 @@ func cli[T any](t *testing.T, databaseURL string, args ...string) (v T) {
 // refuses fails the test unless a command ends with status 1 and an error of one line that contains the text.
 func refuses(t *testing.T, databaseURL, want string, args ...string) {
 	t.Helper()
-	code, _, stderr := aiv(t.Context(), append(args, "-database-url", databaseURL)...)
+	code, _, stderr := aiv(t, append(args, "-database-url", databaseURL)...)
 	if code != 1 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
 		t.Errorf("aiv %s: exit %d: %s; want %s", strings.Join(args, " "), code, stderr, want)
 	}
@@ -360,7 +320,7 @@ func refuses(t *testing.T, databaseURL, want string, args ...string) {
 // verify fails the test unless aiv verify finds that every invariant of the database holds.
 func verify(t *testing.T, databaseURL string) {
 	t.Helper()
-	if code, stdout, stderr := aiv(context.Background(), "verify", "-database-url", databaseURL); code != 0 {
+	if code, stdout, stderr := aiv(t, "verify", "-database-url", databaseURL); code != 0 {
 		t.Errorf("aiv verify: exit %d: %s%s", code, stdout, stderr)
 	}
 }
@@ -383,12 +343,17 @@ func wait(t *testing.T, what, pattern string, read func() string) {
 // member returns the first value of a string member with a name.
 func member(t *testing.T, body, name string) string {
 	t.Helper()
-	_, rest, found := strings.Cut(body, `"`+name+`":"`)
-	value, _, ended := strings.Cut(rest, `"`)
-	if !found || !ended {
+	value, _, ended := strings.Cut(after(body, `"`+name+`":"`), `"`)
+	if !ended {
 		t.Fatalf("there is no %s in %s", name, body)
 	}
 	return value
+}
+
+// after returns what follows the first mark in a text.
+func after(text, mark string) string {
+	_, rest, _ := strings.Cut(text, mark)
+	return rest
 }
 
 // logBuffer collects the log of a process.
@@ -418,14 +383,4 @@ var must = storetest.Must
 func (p *process) host() string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(p.base, "http://"), "/")
 	return host
-}
-
-// wireGet and wirePost return requests as bytes of HTTP/1.1.
-func wireGet(query, key string) string {
-	return "GET " + gateway.Base + query + " HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + key + "\r\n\r\n"
-}
-
-func wirePost(idempotencyKey, key, body string) string {
-	return "POST " + gateway.Base + " HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + key + "\r\nContent-Type: application/json\r\nIdempotency-Key: " +
-		idempotencyKey + "\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
 }

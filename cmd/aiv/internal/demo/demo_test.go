@@ -1,15 +1,14 @@
 package demo
 
 import (
-	"fmt"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"aiv/auth"
 	"aiv/catalog"
 	"aiv/cmd/aiv/capability"
 	"aiv/insights"
@@ -22,7 +21,9 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFill starts the demonstration five times in one database.
+// TestFill starts the demonstration four times in one database, in which every invariant holds. The second start adds
+// nothing but a key; one after a start that was interrupted adds what is missing; one after requests changed and deleted
+// schedules keeps them so.
 func TestFill(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)
@@ -33,102 +34,34 @@ func TestFill(t *testing.T) {
 		must(t, err)
 		return secrets.Key
 	}
+	count := func(want int, what, sql string, args ...any) {
+		t.Helper()
+		equal(t, want, storetest.Value[int](t, pool, sql, args...), what)
+	}
 	first := start()
-	checkDemoData(t, pool)
-	checkLaterStarts(t, pool, start, first)
-
-	// Jobs that a folder of an earlier version has waiting do not end as those of the sample runs. The earlier run is one
-	// that the sample data does not have: the account is created later, so all ids differ.
-	storetest.Exec(t, pool, `
-UPDATE accounts SET created_at = created_at + interval '1 second';
-DELETE FROM recommendations; DELETE FROM alerts; DELETE FROM schedule_occurrences; DELETE FROM schedules; DELETE FROM brands`)
-	start()
-	// 2 × 3 failed runs; 2 × 2 canceled runs, and the 3 that were open.
-	equal(t, []int64{6, 7}, numbers(t, pool, `
-SELECT count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'canceled') FROM measurement_runs`), "ended runs")
-}
-
-// numbers returns the numbers of a row.
-func numbers(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) (found []int64) {
-	t.Helper()
-	rows, err := pool.Query(t.Context(), sql, args...)
-	must(t, err)
-	values, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
-	must(t, err)
-	for _, v := range values {
-		found = append(found, v.(int64))
-	}
-	return found
-}
-
-// checkDemoData: each list of the API shows something, and what it shows hangs together.
-func checkDemoData(t *testing.T, pool *pgxpool.Pool) {
-	t.Helper()
-	for column, words := range map[string][]string{
-		"measurement_runs.status": runs.Statuses, "recommendations.category": insights.Categories, "recommendations.priority": insights.Priorities,
-		"recommendations.status": insights.RecommendationStatuses, "alerts.type": insights.AlertTypes, "alerts.severity": insights.Severities,
-		"alerts.status": insights.AlertStatuses, "alerts.direction": insights.Directions,
-	} {
-		table, name, _ := strings.Cut(column, ".")
-		for _, word := range words {
-			found := fmt.Sprintf(`SELECT LEAST(count(*), 1) FROM %s WHERE %s = $1`, table, name)
-			equal(t, []int64{1}, numbers(t, pool, found, word), column+" "+word)
-		}
-	}
-	equal(t, []int64{3, 3, 1}, numbers(t, pool, `
-SELECT (SELECT count(DISTINCT schedule_id) FROM schedule_occurrences WHERE evaluated_at IS NOT NULL),
-  (SELECT count(DISTINCT schedule_id) FROM alerts),
-  (SELECT LEAST(count(*), 1) FROM recommendations WHERE schedule_id IS NOT NULL)`), "schedules with a history, with alerts, and with recommendations")
-
+	count(3, "schedules with a history", `SELECT count(DISTINCT schedule_id) FROM schedule_occurrences WHERE evaluated_at IS NOT NULL`)
+	count(3, "schedules with alerts", `SELECT count(DISTINCT schedule_id) FROM alerts`)
+	count(1, "schedules with recommendations", `SELECT LEAST(count(*), 1) FROM recommendations WHERE schedule_id IS NOT NULL`)
 	storetest.Verify(t, pool, capability.Invariants()...)
-	// What else contradicts itself. Each query finds nothing.
-	for what, query := range map[string]string{
-		"times in the wrong order": `
-SELECT id FROM measurement_runs WHERE created_at > started_at OR COALESCE(started_at, created_at) > finished_at OR finished_at > now()
-  OR created_at > now() - interval '10 seconds' OR created_at < now() - interval '90 days'`,
-		"answers that are not counted": `SELECT id FROM measurement_runs WHERE jobs_counted <> jobs_completed + jobs_failed`,
-		"insights from before their run had ended": `
-SELECT i.id FROM (SELECT account_id, id, run_id, detected_at AS at FROM alerts UNION ALL SELECT account_id, id, run_id, CASE WHEN schedule_id IS NULL THEN created_at ELSE updated_at END FROM recommendations) i
-JOIN measurement_runs r ON r.account_id = i.account_id AND r.id = i.run_id WHERE i.at < r.finished_at OR r.finished_at IS NULL OR i.at > now()`,
-	} {
-		rows, err := pool.Query(t.Context(), query)
-		must(t, err)
-		if found, err := pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(found) > 0 {
-			t.Errorf("%s: %v (%v)", what, found, err)
-		}
-	}
-}
 
-// checkLaterStarts: the second start adds nothing but a key; one after a start that was interrupted adds what is missing;
-// one after requests changed and deleted schedules keeps them so.
-func checkLaterStarts(t *testing.T, pool *pgxpool.Pool, start func() (key string), first string) {
-	t.Helper()
 	before := tables(t, pool)
 	if start() == first {
 		t.Error("the second key is that of the first start")
 	}
 	equal(t, before, tables(t, pool), "rows after the second start")
 	storetest.Exec(t, pool, `DELETE FROM recommendations; DELETE FROM alerts; DELETE FROM idempotency_records`)
-	for _, table := range schema.Tables(capability.All) {
-		if p := table.Purge; table.Name != "measurement_runs" && (p.With != "" || p.Prepare != nil || p.Delete != nil) {
-			storetest.Exec(t, pool, `
-DELETE FROM `+table.Name+` WHERE run_id IN (SELECT id FROM measurement_runs WHERE created_at > now() - interval '17 days')`)
-		}
-	}
-	storetest.Exec(t, pool, `DELETE FROM measurement_runs WHERE created_at > now() - interval '17 days'`)
 	start()
 	equal(t, before, tables(t, pool), "rows after a start after an interrupted one")
-	equal(t, []int64{3, 1}, numbers(t, pool, `
-SELECT count(*), count(*) FILTER (WHERE revoked_at IS NULL) FROM credentials`), "all keys, and those that are valid, after three starts")
+	count(3, "keys after three starts", `SELECT count(*) FROM credentials`)
+	count(1, "valid keys", `SELECT count(*) FROM credentials WHERE revoked_at IS NULL`)
 
 	storetest.Exec(t, pool, `UPDATE schedules SET name = 'Renamed' WHERE name = 'Boots'`)
 	var account, id store.ID
 	must(t, pool.QueryRow(t.Context(), `SELECT account_id, id FROM schedules WHERE name = 'Running shoes'`).Scan(&account, &id))
 	must(t, schedules.New(schedules.Config{Pool: pool}).Delete(t.Context(), account, id))
 	start()
-	equal(t, []int64{2, 2}, numbers(t, pool, `
-SELECT count(*), count(*) FILTER (WHERE revoked_at IS NULL) FROM schedules s JOIN credentials c ON c.id = s.credential_id`),
-		"schedules after one was deleted, and those with the new key")
+	count(2, "schedules after one was deleted", `SELECT count(*) FROM schedules`)
+	count(2, "schedules with the new key", `SELECT count(*) FROM schedules s JOIN credentials c ON c.id = s.credential_id WHERE revoked_at IS NULL`)
 }
 
 // tables is what the demonstration writes, but for its keys and what refers to them, and for how often rows were
@@ -139,31 +72,100 @@ func tables(t *testing.T, pool *pgxpool.Pool) map[string]string {
 	written := []schema.Capability{catalog.Capability, runs.Capability, insights.Capability, brands.Capability, visibility.Capability,
 		{Tables: []schema.Table{{Name: "plans"}, {Name: "accounts"}}}}
 	for _, owned := range schema.Tables(written) {
-		var text string
-		must(t, pool.QueryRow(t.Context(), `
+		tables[owned.Name] = storetest.Value[string](t, pool, `
 SELECT COALESCE(string_agg(line, E'\n' ORDER BY line), '')
-FROM (SELECT (to_jsonb(r) - '{credential_id,additions}'::text[])::text AS line FROM `+owned.Name+` r) t`).Scan(&text))
-		tables[owned.Name] = text
+FROM (SELECT (to_jsonb(r) - '{credential_id,additions}'::text[])::text AS line FROM `+owned.Name+` r) t`)
 	}
 	return tables
-}
-
-// TestWeeksOfTheCalendar: whenever the account is created, the runs of a week are in one week of the calendar, so that
-// the outage empties one.
-func TestWeeksOfTheCalendar(t *testing.T) {
-	t.Parallel()
-	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) // a Sunday
-	for at := start; at.Before(start.Add(24 * time.Hour)); at = at.Add(10 * time.Minute) {
-		d := past{account: auth.Account{CreatedAt: at}}
-		for n := range weeks {
-			first, last := d.at(&sampleRuns[3*n]), d.at(&sampleRuns[3*n+2])
-			if !first.Truncate(week).Equal(last.Truncate(week)) || !first.Before(last) || first.Truncate(week).Weekday() != time.Monday {
-				t.Fatalf("account of %v: the runs of week %d are of %v and %v", at, n+1, first, last)
-			}
-		}
-	}
 }
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
 var must, equal = storetest.Must, storetest.Equal
+
+// TestTextOfEngines: two lines replace the sample worker by an engine; a demonstration that leaves providers to engines
+// prints the command for each.
+func TestTextOfEngines(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		leave []string
+		want  string
+	}{
+		{[]string{"anthropic", "openai"}, "RUN=$(ask first-$NEW google/gemini-2.5-pro |"},
+		{workedProviders, "the run waits for the workers that you start below"},
+		{nil, "\n/bin/aiv demo -leave openai\n/bin/aiv work -engine openai -provider openai -url http://127.0.0.1:8081 -token-file worker.token\n\n"},
+		{[]string{"google", "xai"}, "\necho TOKEN >worker.token\n/bin/aiv work -engine gemini -provider google -url http://127.0.0.1:8081 -token-file worker.token\n" +
+			"/bin/aiv work -engine xai -provider xai -url http://127.0.0.1:8081 -token-file worker.token\n\n"},
+	} {
+		var text strings.Builder
+		service := Service{Program: "/bin/aiv", Workers: "http://127.0.0.1:8081", Leave: test.leave}
+		service.Secrets.Token = "TOKEN"
+		must(t, WriteText(&text, service))
+		if !strings.Contains(text.String(), test.want) {
+			t.Errorf("%v: the text lacks %q:\n%s", test.leave, test.want, &text)
+		}
+	}
+}
+
+// TestPrepareFolder: the demonstration uses only a folder that it made, alone, and changes nothing of another.
+func TestPrepareFolder(t *testing.T) {
+	t.Parallel()
+	const unmarked, noFolder = "is not empty and has no file aiv-demo", "is not a folder"
+	for name, test := range map[string]struct {
+		prepare func(dir string) error
+		reason  string // "" if it is used
+	}{
+		"does not exist": {func(string) error { return nil }, ""},
+		"marked and used": {func(dir string) error {
+			_, err := markFolder(dir)
+			return errors.Join(err, os.Mkdir(dir+"/postgresql", 0o700))
+		}, ""},
+		"an operator's data folder": {func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(dir+"/aiv-private-postgresql", nil, 0o600))
+		}, unmarked},
+		"marked by a folder of that name": {func(dir string) error { return os.MkdirAll(filepath.Join(dir, marker), 0o755) }, unmarked},
+		"a file":                          {func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, noFolder},
+		"a link": {func(dir string) error {
+			return errors.Join(os.Mkdir(dir+"-target", 0o755), os.Symlink(dir+"-target", dir))
+		}, noFolder},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made, err := storetest.MkdirTemp("aiv-demo-test-") // PostgreSQL's account can't enter t.TempDir()
+			must(t, err)
+			t.Cleanup(func() { os.RemoveAll(made) })
+			must(t, os.Chmod(made, 0o755))
+			base, err := filepath.EvalSymlinks(made)
+			must(t, err)
+			dir := filepath.Join(base, "demo")
+			must(t, test.prepare(dir))
+			if test.reason != "" {
+				refuses(t, base, dir, dir+" "+test.reason+"; aiv demo uses only a folder that it made itself")
+				return
+			}
+			for range 2 {
+				data, release, err := PrepareFolder(dir)
+				must(t, err)
+				equal(t, filepath.Join(dir, "postgresql"), data, "data folder")
+				refuses(t, base, dir, "another aiv demo uses "+dir+";")
+				release()
+			}
+		})
+	}
+}
+
+// refuses checks that a folder is not used, for a reason, and that nothing below base changes.
+func refuses(t *testing.T, base, dir, reason string) {
+	t.Helper()
+	files := func() (found []string) {
+		must(t, filepath.WalkDir(base, func(path string, _ os.DirEntry, err error) error {
+			found = append(found, path)
+			return err
+		}))
+		return found
+	}
+	before := files()
+	if _, _, err := PrepareFolder(dir); err == nil || !strings.HasPrefix(err.Error(), reason) {
+		t.Errorf("got %v, want %s", err, reason)
+	}
+	equal(t, before, files(), "files")
+}

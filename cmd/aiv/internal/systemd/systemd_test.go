@@ -6,9 +6,13 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"aiv/store/storetest"
 )
 
 func TestNewNotifier(t *testing.T) {
@@ -42,9 +46,7 @@ func TestNewNotifier(t *testing.T) {
 func TestWatchdogByAUnixSocket(t *testing.T) {
 	dir := t.TempDir()
 	admin, err := net.Listen("unix", dir+"/admin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	storetest.Must(t, err)
 	var served atomic.Int64
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if served.Add(1) == 1 {
@@ -54,18 +56,12 @@ func TestWatchdogByAUnixSocket(t *testing.T) {
 	go server.Serve(admin)
 	defer server.Close()
 	watchdog, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: dir + "/notify", Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	storetest.Must(t, err)
 	defer watchdog.Close()
-
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		n := &Notifier{socket: dir + "/notify", watchdog: 400 * time.Millisecond}
-		n.Watch(ctx, admin.Addr(), slog.New(slog.DiscardHandler))
-	}()
+	defer stop()
+	n := &Notifier{socket: dir + "/notify", watchdog: 400 * time.Millisecond}
+	go n.Watch(ctx, admin.Addr(), slog.New(slog.DiscardHandler))
 	got := make([]byte, 100)
 	watchdog.SetReadDeadline(time.Now().Add(time.Minute))
 	if n, err := watchdog.Read(got); err != nil || string(got[:n]) != "WATCHDOG=1" {
@@ -74,6 +70,22 @@ func TestWatchdogByAUnixSocket(t *testing.T) {
 	if n := served.Load(); n < 2 { // more on a slow machine, where a check may be too late
 		t.Errorf("notified after %d checks, of which the first failed", n)
 	}
-	stop()
-	<-ended
+}
+
+// TestListenersRefused: sockets of another process are ignored, and sockets that can't be served are reported.
+func TestListenersRefused(t *testing.T) {
+	own := strconv.Itoa(os.Getpid())
+	for name, test := range map[string]struct{ pid, fds, fault string }{
+		"none":              {"", "", ""},
+		"another process's": {"1", "1", ""},
+		"not a number":      {own, "x", "LISTEN_FDS"},
+		"too many":          {own, "3", "LISTEN_FDS"},
+		"no sockets":        {own, "0", ""},
+	} {
+		env := map[string]string{"LISTEN_PID": test.pid, "LISTEN_FDS": test.fds}
+		public, admin, err := Listeners(func(name string) string { return env[name] })
+		if public != nil || admin != nil || (err == nil) != (test.fault == "") || err != nil && !strings.Contains(err.Error(), test.fault) {
+			t.Errorf("%s: got %v, %v, %v", name, public, admin, err)
+		}
+	}
 }
