@@ -1,4 +1,4 @@
-package gateway_test
+package gateway
 
 import (
 	"encoding/json"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aiv/gateway"
 	"aiv/gateway/mcp"
 	"aiv/gateway/reference"
 )
@@ -95,7 +94,7 @@ type toolResult struct {
 }
 
 // callTool returns the result of a call.
-func callTool(t *testing.T, g *gateway.Gateway, key, name string, arguments map[string]any) (r toolResult) {
+func callTool(t *testing.T, g *Gateway, key, name string, arguments map[string]any) (r toolResult) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
 		"params": map[string]any{"name": name, "arguments": arguments}})

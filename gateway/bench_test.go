@@ -1,4 +1,4 @@
-package gateway_test
+package gateway
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"aiv/auth"
-	"aiv/gateway"
 )
 
 // The benchmarks send requests straight to the handler, 64 at a time, over a PostgreSQL that does not wait for its
@@ -46,7 +45,7 @@ func benchmark(b *testing.B, f *fixture, keys int, request func(n int64) *http.R
 }
 
 func get(address string) func(int64) *http.Request {
-	return func(int64) *http.Request { return httptest.NewRequest(http.MethodGet, gateway.Base+address, nil) }
+	return func(int64) *http.Request { return httptest.NewRequest(http.MethodGet, Base+address, nil) }
 }
 
 func BenchmarkMeOneKey(b *testing.B)   { benchmark(b, newFixture(b), 8, get("?path=/v1/me")) }
@@ -61,7 +60,7 @@ func BenchmarkListRuns(b *testing.B) {
 func BenchmarkCreateRun(b *testing.B) {
 	body := strings.Replace(smallRun, `"repetitions":1`, `"repetitions":6`, 1)
 	benchmark(b, newFixture(b), 8, func(n int64) *http.Request {
-		r := httptest.NewRequest(http.MethodPost, gateway.Base+"/v1/runs", strings.NewReader(body))
+		r := httptest.NewRequest(http.MethodPost, Base+"/v1/runs", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Idempotency-Key", fmt.Sprint("bench-", n))
 		return r

@@ -19,10 +19,8 @@ import (
 	"aiv/limits"
 	"aiv/store"
 	"aiv/store/batch"
-	"aiv/store/storetest"
 )
 
-var must = storetest.Must
 
 // TestLargestBody: the largest body is read, into memory that counts from when it is received, and a larger one is not,
 // whether or not its length is announced.

@@ -1,6 +1,6 @@
 //go:build browser
 
-package gateway_test
+package gateway
 
 import (
 	"bufio"

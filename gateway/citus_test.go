@@ -1,6 +1,6 @@
 //go:build citus
 
-package gateway_test
+package gateway
 
 import (
 	"regexp"

@@ -1,4 +1,4 @@
-package gateway_test
+package gateway
 
 import (
 	"cmp"
@@ -23,7 +23,6 @@ import (
 	"aiv/auth"
 	"aiv/catalog"
 	"aiv/checks"
-	"aiv/gateway"
 	"aiv/gateway/httpserver"
 	"aiv/gateway/worker"
 	"aiv/insights"
@@ -55,7 +54,7 @@ type fixture struct {
 	accounts    map[string]store.ID
 	credentials map[string]store.ID
 
-	gateways []*gateway.Gateway // that gateway has returned
+	gateways []*Gateway // that gateway has returned
 }
 
 // goldenDatabase is filled by the first test that needs it.
@@ -146,7 +145,7 @@ func fillGolden(t testing.TB, url string) *fixture {
 	run := f.run(t, f.gateway(io.Discard), f.keys["full"])
 	lines = strings.NewReplacer("{account:main}", main, "{account:other}", other, "{run}", run).
 		Replace(readGolden(t, "insights.jsonl"))
-	insightsAdmin := &insights.Admin{Pool: pool, Actor: "golden", Events: gateway.EventData{}, Record: webhooks.RecordMany}
+	insightsAdmin := &insights.Admin{Pool: pool, Actor: "golden", Events: EventData{}, Record: webhooks.RecordMany}
 	_, err = insightsAdmin.Import(ctx, strings.NewReader(lines), nil)
 	must(t, err)
 	return f
@@ -171,24 +170,24 @@ func (f *fixture) issue(t testing.TB, name, account string, scopes []string, rat
 }
 
 // gateway returns a gateway on the fixture's database, as aiv serve makes it.
-func (f *fixture) gateway(log io.Writer) *gateway.Gateway {
+func (f *fixture) gateway(log io.Writer) *Gateway {
 	pool := cmp.Or(f.serves, f.pool)
 	reads := cmp.Or(f.reads, pool)
 	models := catalog.New(pool)
-	g := gateway.New(gateway.Config{
+	g := New(Config{
 		Limits: limits.New(limits.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 10_000,
 			CatalogRevision: catalog.RevisionSQL}),
 		Runs: runs.New(runs.Config{Pool: pool, Reads: reads, NewID: f.newID, Timeout: storetest.Patience, MaxWaiting: 10_000,
 			Checks:  &checks.Registry{Checks: checks.Standard(), Catalog: models},
 			Enqueue: jobs.EnqueueSQL, Finished: recordFinished}),
 		Webhooks:  webhooks.New(webhooks.Config{Pool: reads, Master: f.master, NewID: f.newID}),
-		Schedules: schedules.New(schedules.Config{Pool: reads, NewID: f.newID, Record: webhooks.Record, Events: gateway.EventData{}}),
+		Schedules: schedules.New(schedules.Config{Pool: reads, NewID: f.newID, Record: webhooks.Record, Events: EventData{}}),
 		Questions: catalog.NewOwnQuestions(catalog.OwnConfig{Pool: reads, NewID: f.newID, NormalForm: match.NormalForm}),
 		Catalog:   models, Reads: reads, MaxReads: int(reads.Config().MaxConns), MaxWaiting: 1000, CursorSecret: f.secret,
 		Log:     slog.New(slog.NewJSONHandler(log, nil)),
 		NewID:   f.newID,
 		Timeout: storetest.Patience,
-		Metrics: gateway.NewMetrics(),
+		Metrics: NewMetrics(),
 	})
 	g.Wait(storetest.Patience)
 	f.gateways = append(f.gateways, g)
@@ -200,7 +199,7 @@ func recordFinished(ctx context.Context, tx store.Tx, finished []runs.Run) error
 	causes := make([]events.Cause, len(finished))
 	for i := range finished {
 		r := &finished[i]
-		causes[i] = events.Cause{AccountID: r.AccountID, ID: store.NewID(), Type: "run." + r.Status, SubjectID: r.ID, Data: gateway.EncodeRun(r)}
+		causes[i] = events.Cause{AccountID: r.AccountID, ID: store.NewID(), Type: "run." + r.Status, SubjectID: r.ID, Data: EncodeRun(r)}
 	}
 	return webhooks.Record(ctx, tx, causes)
 }
@@ -228,7 +227,7 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) {
 	pool := f.as(t, schema.Dispatch)
 	log := slog.New(slog.DiscardHandler)
 	const timeout = time.Minute
-	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: timeout, MaxWaiting: 1000, Count: gateway.Count()})
+	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: timeout, MaxWaiting: 1000, Count: Count()})
 	at.dialWorkers = listen(t, worker.New(worker.Config{Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, timeout, 100),
 		NewID: store.NewID, Timeout: timeout, Log: log, Metrics: worker.NewMetrics()}))
 	ctx, stop := context.WithCancel(t.Context())
@@ -241,7 +240,7 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) {
 	})
 }
 
-func serve(t testing.TB, g *gateway.Gateway, keys map[string]string) *target {
+func serve(t testing.TB, g *Gateway, keys map[string]string) *target {
 	t.Helper()
 	return &target{keys: keys, dial: listen(t, g)}
 }
@@ -272,7 +271,7 @@ const smallRun = `{"model_ids":["golden/all"],"question_ids":["golden-q1"],"repe
 
 // ask sends a request to the gateway in-process.
 func ask(g http.Handler, key, method, address, body string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, gateway.Base+address, strings.NewReader(body))
+	r := httptest.NewRequest(method, Base+address, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+key)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
@@ -347,7 +346,7 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 		t.Cleanup(f.serves.Close)
 	case "no_request_may_wait":
 		none := limits.New(limits.Config{Pool: f.pool, Timeout: time.Minute, CatalogRevision: catalog.RevisionSQL})
-		return serve(t, bare(gateway.Config{Timeout: time.Minute, Limits: none}), f.keys)
+		return serve(t, bare(Config{Timeout: time.Minute, Limits: none}), f.keys)
 	default:
 		t.Fatalf("unknown fault %q", fault)
 	}

@@ -1,4 +1,4 @@
-package gateway_test
+package gateway
 
 import (
 	"cmp"
@@ -15,22 +15,21 @@ import (
 	"testing/synctest"
 	"time"
 
-	"aiv/gateway"
 	"aiv/store"
 )
 
 // bare returns a gateway that has only what the configuration names.
-func bare(cfg gateway.Config) *gateway.Gateway {
+func bare(cfg Config) *Gateway {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	cfg.NewID, cfg.Metrics = store.NewID, gateway.NewMetrics()
-	return gateway.New(cfg)
+	cfg.NewID, cfg.Metrics = store.NewID, NewMetrics()
+	return New(cfg)
 }
 
 // TestGuessingIsSlow: every 401 is delayed, so that a connection that tries keys gets at most ten responses a second.
 func TestGuessingIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const delay = 100 * time.Millisecond
-		g := bare(gateway.Config{Delay: delay})
+		g := bare(Config{Delay: delay})
 		for _, key := range []string{"", "x"} {
 			began := time.Now()
 			if w := ask(g, key, "GET", "/v1/me", ""); w.Code != http.StatusUnauthorized || time.Since(began) != delay {
@@ -44,14 +43,14 @@ func TestGuessingIsSlow(t *testing.T) {
 func TestPanicIsAnInternalError(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	g := bare(gateway.Config{Log: slog.New(slog.NewJSONHandler(&log, nil))}) // without Limits
+	g := bare(Config{Log: slog.New(slog.NewJSONHandler(&log, nil))}) // without Limits
 	w := ask(g, "aiv_live_00000000000000000000000000000000000000000003GcTia", "GET", "/v1/me", "")
 	const want = `"code":"internal_error","detail":"The error was logged`
 	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), want) {
 		t.Errorf("before the response: got %d, %s", w.Code, w.Body)
 	}
 	begun := &panickingWriter{ResponseRecorder: httptest.NewRecorder()}
-	g.ServeHTTP(begun, httptest.NewRequest("GET", gateway.Base+"/docs", nil))
+	g.ServeHTTP(begun, httptest.NewRequest("GET", Base+"/docs", nil))
 	if begun.writes != 1 {
 		t.Errorf("in the response: %d writes, want 1", begun.writes)
 	}

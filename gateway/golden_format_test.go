@@ -1,4 +1,4 @@
-package gateway_test
+package gateway
 
 import (
 	"bufio"
@@ -44,10 +44,10 @@ type story struct {
 	about     string
 	fault     string
 	oneMinute bool
-	exchanges []exchange
+	exchanges []step
 }
 
-type exchange struct {
+type step struct {
 	request   string
 	times     int // at once
 	responses string
@@ -73,7 +73,7 @@ func parseStory(t *testing.T, text string) story {
 		s.fault = m[1]
 	}
 	for i, mark := range marks {
-		e := exchange{request: sections[i+1], times: 1}
+		e := step{request: sections[i+1], times: 1}
 		if mark[1] != "" {
 			e.times, _ = strconv.Atoi(mark[1])
 		}

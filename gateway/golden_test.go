@@ -1,4 +1,4 @@
-package gateway_test
+package gateway
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aiv/gateway"
 	"aiv/store/storetest"
 	"aiv/testdata/golden"
 )
@@ -25,7 +24,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 var (
 	update  = flag.Bool("update", false, "rewrite the responses of the golden files with what this process answers")
-	baseURL = flag.String("base-url", "", "run the golden files against a started server, such as http://127.0.0.1:8080"+gateway.Base+
+	baseURL = flag.String("base-url", "", "run the golden files against a started server, such as http://127.0.0.1:8080"+Base+
 		"; its keys are taken from AIV_GOLDEN_KEY_NAME for each NAME of a {key:name}")
 	workerURL = flag.String("worker-url", "", "the worker interface that goes with -base-url, such as http://127.0.0.1:8081"+
 		"; its tokens are taken from AIV_GOLDEN_WORKER_NAME for each NAME of a {worker:name}; without it, the files that need it are left out")
@@ -129,8 +128,8 @@ type target struct {
 func remote(t *testing.T, base string) *target {
 	t.Helper()
 	u, err := url.Parse(base)
-	if err != nil || u.Path != gateway.Base {
-		t.Fatalf("-base-url %q: want http(s)://HOST:PORT%s", base, gateway.Base)
+	if err != nil || u.Path != Base {
+		t.Fatalf("-base-url %q: want http(s)://HOST:PORT%s", base, Base)
 	}
 	at := &target{keys: make(map[string]string), dial: dialer(u), deployed: true}
 	for _, pair := range os.Environ() {
@@ -183,7 +182,7 @@ func (at *target) play(t *testing.T, s story) story {
 				responses = at.sendAtOnce(t, raw, e.times)
 			}
 		}
-		got.exchanges = append(got.exchanges, exchange{request: e.request, times: e.times, responses: n.format(responses)})
+		got.exchanges = append(got.exchanges, step{request: e.request, times: e.times, responses: n.format(responses)})
 	}
 	return got
 }

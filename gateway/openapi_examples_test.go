@@ -1,4 +1,4 @@
-package gateway_test
+package gateway
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aiv/gateway"
 	"aiv/gateway/reference"
 )
 
@@ -21,7 +20,7 @@ import (
 func TestGoldenExamples(t *testing.T) {
 	d := openAPI(t)
 	files := make(map[string]string) // of the examples of routes
-	for _, r := range gateway.Routes() {
+	for _, r := range Routes() {
 		files[r.Name] = r.Golden + "/ok.txt"
 	}
 	files["GET /v1/runs"] = "runs.list/three_pages.txt"
@@ -100,7 +99,7 @@ type call struct {
 // routeCall returns the call that an exchange makes, or nil if its address or envelope is invalid.
 func (g *filled) routeCall() *call {
 	c := &call{method: strings.Replace(g.request.Method, "HEAD", "GET", 1), body: g.body}
-	path, ok := strings.CutPrefix(g.request.URL.EscapedPath(), gateway.Base)
+	path, ok := strings.CutPrefix(g.request.URL.EscapedPath(), Base)
 	if query := g.request.URL.RawQuery; query != "" {
 		c.query = strings.Split(query, "&")
 	}

@@ -1,4 +1,4 @@
-package gateway_test
+package gateway
 
 import (
 	"cmp"
@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"aiv/gateway"
 )
 
 // An operation is an operation of the document, with the body of the request that is validated.
@@ -35,7 +33,7 @@ func (o *operation) parameters() (all []map[string]any) {
 func (d schemaDocument) routes() (all []operation) {
 	for path, item := range d["paths"].(map[string]any) {
 		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
-			if spec, ok := item.(map[string]any)[strings.ToLower(method)].(map[string]any); ok && path != gateway.Base {
+			if spec, ok := item.(map[string]any)[strings.ToLower(method)].(map[string]any); ok && path != Base {
 				all = append(all, operation{schemaDocument: d, name: method + " " + path, method: method, path: path, spec: spec})
 			}
 		}
@@ -47,8 +45,8 @@ func (d schemaDocument) routes() (all []operation) {
 // operationsOf returns the operations that an exchange uses: that of the base path, and that of the route.
 func (d schemaDocument) operationsOf(g *filled) (found []operation) {
 	method := strings.Replace(g.request.Method, "HEAD", "GET", 1)
-	spec, ok := d["paths"].(map[string]any)[gateway.Base].(map[string]any)[strings.ToLower(method)].(map[string]any)
-	if g.request.URL.EscapedPath() == gateway.Base && ok {
+	spec, ok := d["paths"].(map[string]any)[Base].(map[string]any)[strings.ToLower(method)].(map[string]any)
+	if g.request.URL.EscapedPath() == Base && ok {
 		found = append(found, operation{schemaDocument: d, spec: spec, body: g.body})
 	}
 	if c := g.routeCall(); c != nil {

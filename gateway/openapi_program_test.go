@@ -1,4 +1,4 @@
-package gateway_test
+package gateway
 
 import (
 	"encoding/json"
@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aiv/checks"
-	"aiv/gateway"
 	"aiv/insights/visibility"
 )
 
@@ -24,14 +23,14 @@ type outline map[string]string
 // bodies.
 func TestOpenAPIRoutes(t *testing.T) {
 	d := openAPI(t)
-	if base := d["servers"].([]any)[0].(map[string]any)["url"]; base != gateway.Base {
-		t.Errorf("servers: %v, want %s", base, gateway.Base)
+	if base := d["servers"].([]any)[0].(map[string]any)["url"]; base != Base {
+		t.Errorf("servers: %v, want %s", base, Base)
 	}
 	want, got := map[string]outline{"problems": {}}, map[string]outline{"problems": {}}
 	used := map[string]bool{"Envelope": true}
-	want["problems"].addType("problem", reflect.TypeOf(gateway.Problem()))
+	want["problems"].addType("problem", reflect.TypeOf(Problem()))
 	got["problems"].addSchema("problem", d, map[string]any{"$ref": "#/components/schemas/Problem"}, used)
-	for _, r := range gateway.Routes() {
+	for _, r := range Routes() {
 		o := outline{"scopes": strings.Join(r.Scopes, " ")}
 		for _, name := range r.Query {
 			o["query "+name] = "parameter"
@@ -169,14 +168,14 @@ func jsonType(t reflect.Type) string {
 // TestOpenAPIValues compares enumerations, patterns and bounds with those of the program.
 func TestOpenAPIValues(t *testing.T) {
 	d := openAPI(t)
-	for at, want := range gateway.Values() {
+	for at, want := range Values() {
 		if diff := cmp.Diff(want, d.at(at)); diff != "" {
 			t.Errorf("%s (-program +openapi.json):\n%s", at, diff)
 		}
 	}
 	for name, s := range d.at("#/components/schemas").(map[string]any) {
 		at := "#/components/schemas/" + name + "/enum"
-		if s.(map[string]any)["enum"] != nil && gateway.Values()[at] == nil && name != "ProblemCode" { // TestProblemCodes
+		if s.(map[string]any)["enum"] != nil && Values()[at] == nil && name != "ProblemCode" { // TestProblemCodes
 			t.Errorf("the program has no values of %s", name)
 		}
 	}
@@ -206,7 +205,7 @@ func TestProblemCodes(t *testing.T) {
 	for _, c := range openAPI(t).codes() {
 		described[c.code] = c
 	}
-	for code, status := range gateway.ProblemStatuses() {
+	for code, status := range ProblemStatuses() {
 		if described[code].status != status {
 			t.Errorf("%s: status %d in openapi.json, %d in the program", code, described[code].status, status)
 		}

@@ -1,4 +1,4 @@
-package gateway_test
+package gateway
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"aiv/gateway"
 	"aiv/gateway/reference"
 )
 
@@ -52,7 +51,7 @@ func TestOpenAPIAndGoldenFiles(t *testing.T) {
 // checkOutside validates the response of an address or method that the document does not have.
 func (d schemaDocument) checkOutside(t *testing.T, where string, g *filled, a answer) {
 	t.Helper()
-	path := strings.TrimPrefix(g.request.URL.Path, gateway.Base)
+	path := strings.TrimPrefix(g.request.URL.Path, Base)
 	isReference := path == "/openapi.json" || path == "/llms.txt" ||
 		strings.HasPrefix(path, "/docs") || strings.HasPrefix(path, "/report")
 	switch isWorkers := strings.HasPrefix(path, "/worker/"); {
@@ -144,7 +143,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 	if *update {
 		return // the embedded examples are older than the file
 	}
-	g := bare(gateway.Config{})
+	g := bare(Config{})
 	if w := ask(g, "", "GET", "/openapi.json", ""); !bytes.Equal(w.Body.Bytes(), makeDocument(t)) {
 		t.Errorf("GET /openapi.json does not return the document made from %s and %s", openAPIFile, examplesFile)
 	}

@@ -1,4 +1,4 @@
-package gateway_test
+package gateway
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"aiv/gateway"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -58,7 +57,7 @@ func TestSlowReceiversHoldNoReader(t *testing.T) {
 		const slow = 3
 		for range slow {
 			ended.Go(func() {
-				r := httptest.NewRequestWithContext(t.Context(), "GET", gateway.Base+address, nil)
+				r := httptest.NewRequestWithContext(t.Context(), "GET", Base+address, nil)
 				r.Header.Set("Authorization", "Bearer "+f.keys["full"])
 				g.ServeHTTP(&slowWriter{httptest.NewRecorder(), begun, release}, r)
 			})

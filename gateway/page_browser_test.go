@@ -1,14 +1,12 @@
 //go:build browser
 
-package gateway_test
+package gateway
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"aiv/gateway"
 )
 
 // pageAddress returns the origin of a target and the address of its page.
@@ -18,7 +16,7 @@ func pageAddress(t *testing.T, at *target) (origin, page string) {
 	must(t, err)
 	defer conn.Close()
 	origin = "http://" + conn.RemoteAddr().String()
-	return origin, origin + gateway.Base + "/docs"
+	return origin, origin + Base + "/docs"
 }
 
 // TestPageInABrowser tests the reference page in Chromium.
@@ -65,7 +63,7 @@ func TestPageInABrowser(t *testing.T) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, r := range p.requests {
-			if !strings.HasPrefix(r, origin+gateway.Base) && r != "about:blank" || strings.Contains(r, f.keys["full"]) {
+			if !strings.HasPrefix(r, origin+Base) && r != "about:blank" || strings.Contains(r, f.keys["full"]) {
 				t.Errorf("the page requested %s", r)
 			}
 		}

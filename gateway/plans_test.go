@@ -1,4 +1,4 @@
-package gateway_test
+package gateway
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"aiv/gateway"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -76,7 +75,7 @@ func TestListPlansReadLittle(t *testing.T) {
 	others := []string{"limit", "cursor", "id", "brand_id", "mentioned", "cited"}
 	unread := []string{"/v1/catalog/models", "/v1/brands", "/v1/schedules", "/v1/webhooks", // they have few rows
 		"/v1/schedules/{id}/occurrences", "/v1/sources"} // tests of packages schedules and visibility read them
-	for _, route := range gateway.Routes() {
+	for _, route := range Routes() {
 		if slices.Contains(route.Query, "cursor") && !filtered[route.Path+" "] && !slices.Contains(unread, route.Path) {
 			t.Errorf("%s is not read", route.Name)
 		}

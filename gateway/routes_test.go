@@ -1,4 +1,4 @@
-package gateway_test
+package gateway
 
 import (
 	"encoding/json"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aiv/gateway"
 	"aiv/gateway/problem"
 	"aiv/insights/events"
 )
@@ -21,7 +20,7 @@ import (
 // all types be refused.
 func TestEveryEventTypeHasAScope(t *testing.T) {
 	for _, name := range events.Types() {
-		if !gateway.KnowsEvent(name) {
+		if !KnowsEvent(name) {
 			t.Errorf("eventTypes lacks %s; add the capability of the package that causes it", name)
 		}
 	}
@@ -37,7 +36,7 @@ func TestReadmeRoutes(t *testing.T) {
 	if !found {
 		t.Fatal("README.md has no table of routes and scopes")
 	}
-	routes := gateway.Routes()
+	routes := Routes()
 	code := regexp.MustCompile("`([^`]+)`")
 	for row := range strings.Lines(table) {
 		cells := strings.Split(row, "|")
@@ -46,7 +45,7 @@ func TestReadmeRoutes(t *testing.T) {
 			scopes = append(scopes, m[1])
 		}
 		for _, m := range code.FindAllStringSubmatch(cells[1], -1) {
-			i := slices.IndexFunc(routes, func(r gateway.Route) bool { return r.Name == m[1] })
+			i := slices.IndexFunc(routes, func(r Route) bool { return r.Name == m[1] })
 			if i < 0 || !slices.Equal(routes[i].Scopes, scopes) {
 				t.Errorf("README.md lists %s with the scopes %q, unlike the program", m[1], scopes)
 			}
@@ -60,7 +59,7 @@ func TestBodies(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	g := f.gateway(io.Discard)
-	for _, r := range gateway.Routes() {
+	for _, r := range Routes() {
 		if r.Body == nil {
 			continue
 		}
