@@ -43,12 +43,9 @@ func TestToolsAndRoutes(t *testing.T) {
 				want["idempotency_key"] = d.argumentOf(p["schema"])
 			}
 		}
-		if body, ok := o.spec["requestBody"].(map[string]any); ok {
-			content := d.resolve(d.resolve(body)["content"])["application/json"].(map[string]any)
-			properties, _ := d.resolve(content["schema"])["properties"].(map[string]any)
-			for name, p := range properties {
-				want[name] = d.argumentOf(p)
-			}
+		described, _ := o.bodySchema()["properties"].(map[string]any)
+		for name, p := range described {
+			want[name] = d.argumentOf(p)
 		}
 		got := make(map[string]map[string]any)
 		schema, err := decodeJSON(tool.InputSchema)

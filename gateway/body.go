@@ -108,9 +108,6 @@ func bodyOf(x *exchange, r *http.Request) (v *strictjson.Value, at *request.Loca
 // bodyMembers are the names of the members of a body.
 type bodyMembers struct{ required, optional []string }
 
-// empty is the body of routes that take no members, which readEmptyBody reads.
-type empty struct{}
-
 // readEmptyBody requires the body {}.
 func readEmptyBody(x *exchange, r *http.Request) error {
 	body, at, err := bodyOf(x, r)

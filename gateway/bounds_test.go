@@ -21,7 +21,6 @@ import (
 	"aiv/store/batch"
 )
 
-
 // TestLargestBody: the largest body is read, into memory that counts from when it is received, and a larger one is not,
 // whether or not its length is announced.
 func TestLargestBody(t *testing.T) {

@@ -11,27 +11,6 @@ import (
 	"aiv/store/strictjson"
 )
 
-// newBrand is the body of POST /v1/brands, which readBrandBody reads.
-type newBrand struct {
-	Kind      string   `json:"kind"`
-	Name      string   `json:"name"`
-	Aliases   []string `json:"aliases,omitempty"`
-	Domains   []string `json:"domains,omitempty"`
-	Exclude   []string `json:"exclude,omitempty"`
-	MatchCase *bool    `json:"match_case,omitempty"`
-}
-
-// brandChange is the body of PATCH /v1/brands/{id}, which readBrandBody reads.
-type brandChange struct {
-	Kind      *string  `json:"kind,omitempty"`
-	Name      *string  `json:"name,omitempty"`
-	Aliases   []string `json:"aliases,omitempty"`
-	Domains   []string `json:"domains,omitempty"`
-	Exclude   []string `json:"exclude,omitempty"`
-	MatchCase *bool    `json:"match_case,omitempty"`
-	Status    *string  `json:"status,omitempty"`
-}
-
 var (
 	newBrandMembers    = bodyMembers{[]string{"kind", "name"}, []string{"aliases", "domains", "exclude", "match_case"}}
 	brandChangeMembers = bodyMembers{nil, []string{"kind", "name", "aliases", "domains", "exclude", "match_case", "status"}}

@@ -14,7 +14,7 @@ import (
 	"aiv/store/strictjson"
 )
 
-// newRun is the body of POST /v1/runs, which readProposal reads.
+// newRun is the body of POST /v1/runs, which a schedule shows.
 type newRun struct {
 	ModelIDs        []string `json:"model_ids"`
 	QuestionIDs     []string `json:"question_ids"`

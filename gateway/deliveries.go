@@ -28,11 +28,6 @@ func newDeliveryDocument(d *webhooks.Delivery) deliveryDocument {
 		store.FormatTimeOrNil(d.NextAttemptAt), store.FormatTime(d.CreatedAt), store.FormatTimeOrNil(d.DeliveredAt)}
 }
 
-// resend is the body of POST /v1/webhooks/{id}/resend, which readEventID reads.
-type resend struct {
-	EventID string `json:"event_id"`
-}
-
 // deliveryList is filtered by status only.
 var deliveryList = list[string, webhooks.Delivery]{
 	filters: []filter[string]{

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/auth"
@@ -28,6 +29,7 @@ import (
 	"aiv/insights"
 	"aiv/insights/brands/match"
 	"aiv/insights/events"
+	"aiv/insights/visibility"
 	"aiv/insights/webhooks"
 	"aiv/limits"
 	"aiv/runs"
@@ -68,7 +70,13 @@ func newFixture(t testing.TB) *fixture {
 	f.pool = storetest.Open(t, url, store.OpenHot, 8)
 	t.Cleanup(func() {
 		for _, g := range f.gateways {
-			if n := g.InUse(); n != 0 {
+			n := len(g.readQueue.slots)
+			for _, s := range []*share{&g.bodies, &g.pages, &g.writes, &g.readQueue.waiting} {
+				s.mu.Lock()
+				n += s.taken
+				s.mu.Unlock()
+			}
+			if n != 0 {
 				t.Errorf("requests that have ended hold %d bytes, connections or places", n)
 			}
 		}
@@ -189,9 +197,24 @@ func (f *fixture) gateway(log io.Writer) *Gateway {
 		Timeout: storetest.Patience,
 		Metrics: NewMetrics(),
 	})
-	g.Wait(storetest.Patience)
+	g.measureTime, g.readQueue.wait = storetest.Patience, storetest.Patience
 	f.gateways = append(f.gateways, g)
 	return g
+}
+
+// countEnded counts ended jobs, as aiv dispatch does.
+func countEnded() func(context.Context, store.Tx, *pgx.Batch, []jobs.Ended) error {
+	counter := newAnswers()
+	return func(ctx context.Context, tx store.Tx, b *pgx.Batch, ended []jobs.Ended) error {
+		all := make([]visibility.Job, len(ended))
+		for i, e := range ended {
+			all[i] = visibility.Job{Account: e.Key.Account, Run: e.Key.Run, Ordinal: e.Key.Ordinal}
+			if e.Answer != nil {
+				all[i].Answer = matchedAnswer(e.Answer)
+			}
+		}
+		return counter.Count(ctx, tx, b, all)
+	}
 }
 
 // recordFinished records the events of runs as aiv serve does.
@@ -227,7 +250,7 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) {
 	pool := f.as(t, schema.Dispatch)
 	log := slog.New(slog.DiscardHandler)
 	const timeout = time.Minute
-	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: timeout, MaxWaiting: 1000, Count: Count()})
+	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: timeout, MaxWaiting: 1000, Count: countEnded()})
 	at.dialWorkers = listen(t, worker.New(worker.Config{Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, timeout, 100),
 		NewID: store.NewID, Timeout: timeout, Log: log, Metrics: worker.NewMetrics()}))
 	ctx, stop := context.WithCancel(t.Context())
@@ -300,7 +323,7 @@ func create(t testing.TB, g http.Handler, key, address, body string) (id string)
 	return created.ID
 }
 
-// faultyRows are rows that make a request impossible, by the fault: $1 is the account and $2 its key.
+// faultyRows are rows that no request makes, by the fault: $1 is the account and $2 its key.
 var faultyRows = map[string]struct{ account, sql string }{
 	"hundred_brands": {"brands", `
 		INSERT INTO brands (account_id, id, number, kind, name, aliases, domains, exclude, match_case, status)
@@ -312,6 +335,13 @@ var faultyRows = map[string]struct{ account, sql string }{
 	"paused_by_an_operator": {"schedules", insertSchedules + `
 		VALUES ($1, gen_random_uuid(), 'Paused', 'paused', 'operator', 'daily', 0, 'UTC', '{golden/all}', '{golden-q1}', 1,
 			'grounded', 'it-IT', 'IT', 'it', 1000, NULL, $2, now(), now())`},
+	"past_due_times": {"schedules", `
+		WITH schedule AS (` + insertSchedules + `
+			VALUES ($1, gen_random_uuid(), 'Due', 'active', NULL, 'daily', 0, 'UTC', '{golden/all}', '{golden-q1}', 1,
+				'grounded', 'it-IT', 'IT', 'it', 1000, now() + interval '1 day', $2, now(), now()) RETURNING account_id, id)
+		INSERT INTO schedule_occurrences
+		SELECT account_id, id, now() - interval '9 days', now() - interval '2 days', 8, 'skipped', 'missed', '8 due times passed before they could be carried out.', NULL, now(), NULL
+		FROM schedule`},
 	"ten_thousand_questions": {"questions", `
 		INSERT INTO own_questions (account_id, id, text, language, country, topic, tags, status)
 		SELECT $1, 'question/' || n, 'Question ' || n || '?', 'en', 'US', 'numbers', '{}', 'archived'

@@ -19,8 +19,8 @@ import (
 	"aiv/store"
 )
 
-// filled is an exchange of a golden file, with values in the place of its names: what a client could have seen.
-type filled struct {
+// filledExchange is an exchange of a golden file, with values in the place of its names: what a client could have seen.
+type filledExchange struct {
 	file    string
 	request *http.Request
 	body    []byte
@@ -41,10 +41,10 @@ func (a *answer) code() string {
 	return ""
 }
 
-var exchangesRead []filled // by the first test that needs them; none of these is parallel
+var exchangesRead []filledExchange // by the first test that needs them; none of these is parallel
 
 // goldenExchanges are those of all golden files, in the order of the files, as they are after TestGolden.
-func goldenExchanges(t *testing.T) []filled {
+func goldenExchanges(t *testing.T) []filledExchange {
 	t.Helper()
 	if exchangesRead == nil {
 		exchangesRead = readExchanges(t)
@@ -52,7 +52,7 @@ func goldenExchanges(t *testing.T) []filled {
 	return exchangesRead
 }
 
-func readExchanges(t *testing.T) (all []filled) {
+func readExchanges(t *testing.T) (all []filledExchange) {
 	t.Helper()
 	for _, file := range goldenFiles(t) {
 		text := readGolden(t, file)
@@ -71,7 +71,7 @@ func readExchanges(t *testing.T) (all []filled) {
 			}
 		}
 		for _, e := range parseStory(t, text).exchanges {
-			f := filled{file: file}
+			f := filledExchange{file: file}
 			var err error
 			f.request, err = http.ReadRequest(bufio.NewReader(bytes.NewReader(n.wire(t, e.request, keys))))
 			if err != nil {

@@ -14,6 +14,9 @@ import (
 // two ways: a member without a schema is a fault, so that all members are described, and 3.0 is not an integer.
 type schemaDocument map[string]any
 
+// shown is what the validator sets in the schema of a member that a value has.
+const shown = "x-shown"
+
 // at returns the value at a JSON pointer.
 func (d schemaDocument) at(ref string) any {
 	var v any = map[string]any(d)
@@ -95,6 +98,7 @@ func (d schemaDocument) faults(schema, v any, at string) (f []string) {
 		case "properties":
 			for name, member := range members {
 				if p, ok := want.(map[string]any)[name]; ok {
+					p.(map[string]any)[shown] = true
 					f = append(f, d.faults(p, member, at+"/"+name)...)
 				} else {
 					wrong("the member %s is not described", name)
@@ -104,7 +108,7 @@ func (d schemaDocument) faults(schema, v any, at string) (f []string) {
 			if !slices.ContainsFunc(list, func(s any) bool { return len(d.faults(s, v, at)) == 0 }) {
 				wrong("matches none of %d alternatives", len(list))
 			}
-		case "additionalProperties", "description", "default", "examples", "x-problems", "x-enumDescriptions":
+		case "additionalProperties", "description", "default", "examples", "x-problems", "x-enumDescriptions", shown:
 		default:
 			wrong("the schema has the keyword %s, which this validator does not support", keyword)
 		}

@@ -72,13 +72,6 @@ type page struct {
 	tag       string // its ETag; empty: none
 }
 
-// A pageDocument is the response of a list, which list.page encodes.
-type pageDocument[T any] struct {
-	Data       []T     `json:"data"`
-	HasMore    bool    `json:"has_more"`
-	NextCursor *string `json:"next_cursor"`
-}
-
 // serve is the handler of the route.
 func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	var f F

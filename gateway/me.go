@@ -10,26 +10,6 @@ import (
 // apiVersion is the version of the interface.
 const apiVersion = "API-1.0"
 
-// identity describes the JSON of GET /v1/me, which appendIdentity encodes.
-type identity struct {
-	APIVersion string             `json:"api_version"`
-	Credential identityCredential `json:"credential"`
-	Plan       identityPlan       `json:"plan"`
-}
-
-type identityCredential struct {
-	ID        string   `json:"id"`
-	Name      string   `json:"name"`
-	KeyPrefix string   `json:"key_prefix"`
-	Scopes    []string `json:"scopes"`
-	RateLimit int      `json:"rate_limit_per_minute"`
-}
-
-type identityPlan struct {
-	Code     string   `json:"code"`
-	Features []string `json:"features"`
-}
-
 func (g *Gateway) me(x *exchange, _ *http.Request) error {
 	x.write(http.StatusOK, "application/json", appendIdentity(make([]byte, 0, 512), x.credential()))
 	return nil

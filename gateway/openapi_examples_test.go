@@ -20,8 +20,8 @@ import (
 func TestGoldenExamples(t *testing.T) {
 	d := openAPI(t)
 	files := make(map[string]string) // of the examples of routes
-	for _, r := range Routes() {
-		files[r.Name] = r.Golden + "/ok.txt"
+	for i := range routes {
+		files[routes[i].name()] = routes[i].golden + "/ok.txt"
 	}
 	files["GET /v1/runs"] = "runs.list/three_pages.txt"
 	successes, problems := make(map[string]*reference.Example), make(map[string]*reference.Example)
@@ -71,7 +71,7 @@ func TestGoldenExamples(t *testing.T) {
 }
 
 // exampleOf returns an exchange as an example of its operation.
-func exampleOf(g *filled, o operation) *reference.Example {
+func exampleOf(g *filledExchange, o operation) *reference.Example {
 	c, a := g.routeCall(), g.answers[0]
 	e := &reference.Example{File: g.file, Method: c.method, Address: c.path, Key: g.request.Header.Get("Idempotency-Key"), Status: a.status}
 	if len(c.query) > 0 {
@@ -97,7 +97,7 @@ type call struct {
 }
 
 // routeCall returns the call that an exchange makes, or nil if its address or envelope is invalid.
-func (g *filled) routeCall() *call {
+func (g *filledExchange) routeCall() *call {
 	c := &call{method: strings.Replace(g.request.Method, "HEAD", "GET", 1), body: g.body}
 	path, ok := strings.CutPrefix(g.request.URL.EscapedPath(), Base)
 	if query := g.request.URL.RawQuery; query != "" {

@@ -43,7 +43,7 @@ func (d schemaDocument) routes() (all []operation) {
 }
 
 // operationsOf returns the operations that an exchange uses: that of the base path, and that of the route.
-func (d schemaDocument) operationsOf(g *filled) (found []operation) {
+func (d schemaDocument) operationsOf(g *filledExchange) (found []operation) {
 	method := strings.Replace(g.request.Method, "HEAD", "GET", 1)
 	spec, ok := d["paths"].(map[string]any)[Base].(map[string]any)[strings.ToLower(method)].(map[string]any)
 	if g.request.URL.EscapedPath() == Base && ok {
@@ -60,17 +60,26 @@ func (d schemaDocument) operationsOf(g *filled) (found []operation) {
 	return found
 }
 
+// bodySchema returns the schema of the body of the request, or nil.
+func (o *operation) bodySchema() map[string]any {
+	body, ok := o.spec["requestBody"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	return o.resolve(o.resolve(body)["content"].(map[string]any)["application/json"].(map[string]any)["schema"])
+}
+
 // bodyFaults returns what the operation does not allow in the body of the request.
 func (o *operation) bodyFaults() []string {
-	request, ok := o.spec["requestBody"].(map[string]any)
-	if !ok {
+	schema := o.bodySchema()
+	if schema == nil {
 		return nil
 	}
 	v, err := decodeJSON(o.body)
 	if err != nil {
 		return []string{err.Error()}
 	}
-	return o.faults(request["content"].(map[string]any)["application/json"].(map[string]any)["schema"], v, "body")
+	return o.faults(schema, v, "body")
 }
 
 // headerValue decodes the text of a header as its schema describes it.

@@ -3,50 +3,57 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
-	"regexp"
+	"io"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"aiv/auth"
+	"aiv/catalog"
 	"aiv/checks"
+	"aiv/gateway/problem"
+	"aiv/insights"
+	"aiv/insights/brands"
+	"aiv/insights/events"
 	"aiv/insights/visibility"
+	"aiv/insights/webhooks"
+	"aiv/runs"
+	"aiv/runs/results"
+	"aiv/runs/schedules"
+	"aiv/store/storetest"
 )
 
-// An outline describes a route, or a value, by its parts: "request.locale" is a "string". The name of an optional
-// member ends with "?".
-type outline map[string]string
-
-// TestOpenAPIRoutes compares the operations with the routes of the program: scopes, parameters, and the wire types of
-// bodies.
+// TestOpenAPIRoutes compares the operations with the routes of the program: scopes and parameters.
 func TestOpenAPIRoutes(t *testing.T) {
 	d := openAPI(t)
 	if base := d["servers"].([]any)[0].(map[string]any)["url"]; base != Base {
 		t.Errorf("servers: %v, want %s", base, Base)
 	}
-	want, got := map[string]outline{"problems": {}}, map[string]outline{"problems": {}}
-	used := map[string]bool{"Envelope": true}
-	want["problems"].addType("problem", reflect.TypeOf(Problem()))
-	got["problems"].addSchema("problem", d, map[string]any{"$ref": "#/components/schemas/Problem"}, used)
-	for _, r := range Routes() {
-		o := outline{"scopes": strings.Join(r.Scopes, " ")}
-		for _, name := range r.Query {
-			o["query "+name] = "parameter"
+	want, got := make(map[string][]string), make(map[string][]string)
+	for i := range routes {
+		r := &routes[i]
+		all := append([]string{}, r.scopes...)
+		for _, name := range r.input.query {
+			all = append(all, "query "+name)
 		}
-		for _, name := range r.Header {
-			o["header "+name] = "parameter"
+		for _, name := range r.input.header {
+			all = append(all, "header "+name)
 		}
-		for _, m := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(r.Path, -1) {
-			o["path "+m[1]] = "parameter"
+		if strings.Contains(r.path, "{id}") {
+			all = append(all, "path id")
 		}
-		o.addType("request", reflect.TypeOf(r.Body))
-		o.addType("response", reflect.TypeOf(r.Response))
-		want[r.Name] = o
+		want[r.name()] = slices.Sorted(slices.Values(all))
 	}
 	for _, o := range d.routes() {
-		got[o.name] = o.outline(used)
+		var all []string
+		scopes, _ := o.spec["x-scopes"].([]any)
+		for _, scope := range scopes {
+			all = append(all, scope.(string))
+		}
+		for _, p := range o.parameters() {
+			all = append(all, p["in"].(string)+" "+p["name"].(string))
+		}
+		got[o.name] = slices.Sorted(slices.Values(all))
 		for _, tag := range o.spec["tags"].([]any) {
 			named := func(t any) bool { return t.(map[string]any)["name"] == tag }
 			if !slices.ContainsFunc(d["tags"].([]any), named) {
@@ -54,131 +61,107 @@ func TestOpenAPIRoutes(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("routes (-program +openapi.json):\n%s", diff)
-	}
-	for name, s := range d.at("#/components/schemas").(map[string]any) {
-		if !used[name] && s.(map[string]any)["properties"] != nil {
-			t.Errorf("no route has the schema %s", name)
-		}
-	}
+	storetest.Equal(t, want, got, "routes of the program and of openapi.json")
 }
 
-// outline returns the outline of the operation, with its successes as the response. used receives the names of schemas.
-func (o *operation) outline(used map[string]bool) outline {
-	var scopes []string
-	described, _ := o.spec["x-scopes"].([]any)
-	for _, s := range described {
-		scopes = append(scopes, s.(string))
-	}
-	all := outline{"scopes": strings.Join(scopes, " ")}
-	for _, p := range o.parameters() {
-		all[p["in"].(string)+" "+p["name"].(string)] = "parameter"
-	}
-	addBody := func(at string, body any) {
-		if content, ok := body.(map[string]any)["content"].(map[string]any); ok {
-			all.addSchema(at, o.schemaDocument, content["application/json"].(map[string]any)["schema"], used)
+// TestOpenAPIBodies checks that handlers read the members of a body that the document describes: they report required
+// members that are missing, and only other members as unknown.
+func TestOpenAPIBodies(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	g := f.gateway(io.Discard)
+	for _, o := range openAPI(t).routes() {
+		schema := o.bodySchema()
+		if schema == nil {
+			continue
+		}
+		faults := func(body map[string]any) (all []string) {
+			text, err := json.Marshal(body)
+			must(t, err)
+			w := ask(g, f.keys["full"], o.method, strings.Replace(o.path, "{id}", "0", 1), string(text))
+			var document struct{ Errors problem.Faults }
+			must(t, json.Unmarshal(w.Body.Bytes(), &document))
+			for _, fault := range document.Errors {
+				all = append(all, fault.Pointer+" "+fault.Detail)
+			}
+			return slices.Sorted(slices.Values(all))
+		}
+		want := []string{"#/no_member unknown member"}
+		required, _ := schema["required"].([]any)
+		for _, member := range required {
+			want = append(want, fmt.Sprintf("#/%s is required", member))
+		}
+		storetest.Equal(t, slices.Sorted(slices.Values(want)), faults(map[string]any{"no_member": 1}), o.name)
+		nulls := make(map[string]any)
+		described, _ := schema["properties"].(map[string]any)
+		for member := range described {
+			nulls[member] = nil
+		}
+		if all := strings.Join(faults(nulls), "; "); strings.Contains(all, "unknown member") {
+			t.Errorf("%s: %s", o.name, all)
 		}
 	}
-	if body, ok := o.spec["requestBody"]; ok {
-		addBody("request", body)
-	}
-	for status, response := range o.spec["responses"].(map[string]any) {
-		if status[0] == '2' {
-			addBody("response", o.resolve(response))
-		}
-	}
-	return all
-}
-
-// addType adds a wire type and its members.
-func (o outline) addType(at string, t reflect.Type) {
-	if t == nil {
-		return
-	}
-	o[at] = jsonType(t)
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if jsonType(t) == "array" {
-		o.addType(at+"[]", t.Elem())
-	}
-	if t.Kind() != reflect.Struct {
-		return
-	}
-	for _, f := range reflect.VisibleFields(t) {
-		member, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case f.Anonymous:
-		case options != "omitempty":
-			o.addType(at+"."+member, f.Type)
-		case f.Type.Kind() == reflect.Pointer: // left out, never null
-			o.addType(at+"."+member+"?", f.Type.Elem())
-		default:
-			o.addType(at+"."+member+"?", f.Type)
-		}
-	}
-}
-
-// addSchema adds a schema and the members of its objects.
-func (o outline) addSchema(at string, d schemaDocument, schema any, used map[string]bool) {
-	ref, _ := schema.(map[string]any)["$ref"].(string)
-	used[strings.TrimPrefix(ref, "#/components/schemas/")] = true
-	s := d.resolve(schema)
-	if alternatives, ok := s["anyOf"].([]any); ok { // the other is null
-		o.addSchema(at, d, alternatives[0], used)
-		o[at] += " or null"
-		return
-	}
-	switch t := s["type"].(type) {
-	case string:
-		o[at] = t
-	case []any: // a slice may be null where the schema says so
-		o[at] = strings.Replace(fmt.Sprint(t[0], " or ", t[1]), "array or null", "array", 1)
-	}
-	if items, ok := s["items"]; ok {
-		o.addSchema(at+"[]", d, items, used)
-	}
-	required, _ := s["required"].([]any)
-	properties, _ := s["properties"].(map[string]any)
-	for name, p := range properties {
-		if !slices.Contains(required, any(name)) {
-			name += "?"
-		}
-		o.addSchema(at+"."+name, d, p, used)
-	}
-}
-
-// jsonType returns the JSON type of a Go type.
-func jsonType(t reflect.Type) string {
-	switch {
-	case t.Kind() == reflect.Pointer:
-		return jsonType(t.Elem()) + " or null"
-	case t == reflect.TypeFor[json.RawMessage]():
-		return "object"
-	case t == reflect.TypeFor[visibility.Decimal]():
-		return "number"
-	}
-	return map[reflect.Kind]string{
-		reflect.String: "string", reflect.Int: "integer", reflect.Int64: "integer", reflect.Float64: "number",
-		reflect.Bool: "boolean", reflect.Slice: "array", reflect.Struct: "object",
-	}[t.Kind()]
 }
 
 // TestOpenAPIValues compares enumerations, patterns and bounds with those of the program.
 func TestOpenAPIValues(t *testing.T) {
-	d := openAPI(t)
-	for at, want := range Values() {
-		if diff := cmp.Diff(want, d.at(at)); diff != "" {
-			t.Errorf("%s (-program +openapi.json):\n%s", at, diff)
-		}
+	d, values := openAPI(t), programValues()
+	for at, want := range values {
+		storetest.Equal(t, want, fmt.Sprint(d.at(at)), at)
 	}
 	for name, s := range d.at("#/components/schemas").(map[string]any) {
 		at := "#/components/schemas/" + name + "/enum"
-		if s.(map[string]any)["enum"] != nil && Values()[at] == nil && name != "ProblemCode" { // TestProblemCodes
+		if s.(map[string]any)["enum"] != nil && values[at] == "" && name != "ProblemCode" { // TestProblemCodes
 			t.Errorf("the program has no values of %s", name)
 		}
 	}
+}
+
+// programValues returns the enumerations, patterns and bounds of the program by their JSON pointers in openapi.json.
+func programValues() map[string]string {
+	const schemas, parameters = "#/components/schemas/", "#/components/parameters/"
+	all := make(map[string]string)
+	for name, values := range map[string][]string{
+		"Scope": auth.Scopes, "RunStatus": runs.Statuses, "JobStatus": results.Statuses, "ModelStatus": catalog.ModelStatuses,
+		"QuestionStatus": catalog.QuestionStatuses, "Dependency": catalog.Dependencies, "Category": insights.Categories,
+		"Priority": insights.Priorities, "RecommendationStatus": insights.RecommendationStatuses,
+		"Severity": insights.Severities, "AlertType": insights.AlertTypes, "AlertStatus": insights.AlertStatuses,
+		"Direction": insights.Directions,
+		"EventType": events.Types(), "EventSelector": append([]string{webhooks.All}, events.Types()...),
+		"DeliveryStatus": webhooks.DeliveryStatuses(), "Cadence": schedules.Cadences, "ScheduleStatus": schedules.Statuses,
+		"OccurrenceStatus": schedules.OccurrenceStatuses, "PausedReason": schedules.PausedReasons,
+		"Weekday":   slices.Concat(schedules.Weekdays[1:], schedules.Weekdays[:1]),
+		"BrandKind": brands.Kinds, "BrandStatus": brands.Statuses, "Flag": {"absence", "conflict", "echo"},
+		"MissingReason": {visibility.NoAnswers, visibility.NoSources, visibility.NoMentions, visibility.NoCompetitors,
+			visibility.NoCitations},
+		"Verdict":        {visibility.Up, visibility.Down, visibility.NoClearChange, visibility.NotComparable},
+		"SourceOwner":    {visibility.OwnerOwn, visibility.OwnerCompetitor, visibility.OwnerOther},
+		"DisabledReason": {webhooks.ByCustomer, webhooks.ByOperator, webhooks.Gone, webhooks.Failing},
+		"DeliveryError": {webhooks.ErrorStatus, webhooks.ErrorTimeout, webhooks.ErrorConnection, webhooks.ErrorTLS,
+			webhooks.ErrorRedirect, webhooks.ErrorBlocked},
+	} {
+		all[schemas+name+"/enum"] = fmt.Sprint(values)
+	}
+	all[schemas+"Dimension/enum"] = fmt.Sprint(visibility.Dimensions)
+	for name, p := range map[string]pattern{"CatalogId": catalogID, "MeasurementType": measurementType, "Locale": locale,
+		"Country": country, "Language": language} {
+		all[schemas+name+"/pattern"] = p.form().String()
+	}
+	for at, bound := range map[string]int{
+		schemas + "NewRun/properties/model_ids/maxItems":                maxModels,
+		schemas + "NewRun/properties/question_ids/maxItems":             maxQuestions,
+		schemas + "NewWebhook/properties/url/maxLength":                 webhooks.MaxURL,
+		schemas + "NewWebhook/properties/description/maxLength":         webhooks.MaxDescription,
+		schemas + "WebhookChange/properties/url/maxLength":              webhooks.MaxURL,
+		schemas + "WebhookChange/properties/description/maxLength":      webhooks.MaxDescription,
+		schemas + "Credential/properties/rate_limit_per_minute/maximum": auth.MaxRateLimit,
+		parameters + "Limit/schema/maximum":                             maxLimit,
+		parameters + "Limit/schema/default":                             defaultLimit,
+		parameters + "Cursor/schema/maxLength":                          maxCursor,
+	} {
+		all[at] = fmt.Sprint(bound)
+	}
+	return all
 }
 
 // A problemCode is an entry of x-problems of the schema ProblemCode.
@@ -205,9 +188,9 @@ func TestProblemCodes(t *testing.T) {
 	for _, c := range openAPI(t).codes() {
 		described[c.code] = c
 	}
-	for code, status := range ProblemStatuses() {
-		if described[code].status != status {
-			t.Errorf("%s: status %d in openapi.json, %d in the program", code, described[code].status, status)
+	for _, kind := range problem.Kinds() {
+		if status := described[kind.Code].status; status != kind.Status {
+			t.Errorf("%s: status %d in openapi.json, %d in the program", kind.Code, status, kind.Status)
 		}
 	}
 	for _, g := range goldenExchanges(t) {

@@ -16,8 +16,8 @@ import (
 )
 
 // TestOpenAPIAndGoldenFiles validates each exchange of the golden files: the document allows the body of a request that
-// the gateway accepted, and describes each response with its headers and body. TestOpenAPIRoutes and TestOpenAPIValues
-// compare what requests may contain with the program.
+// the gateway accepted, describes each response with its headers and body, and has no member that no exchange has.
+// TestOpenAPIRoutes, TestOpenAPIBodies and TestOpenAPIValues compare what requests may contain with the program.
 func TestOpenAPIAndGoldenFiles(t *testing.T) {
 	d := openAPI(t)
 	for _, g := range goldenExchanges(t) {
@@ -46,10 +46,18 @@ func TestOpenAPIAndGoldenFiles(t *testing.T) {
 			}
 		}
 	}
+	for name, schema := range d.at("#/components/schemas").(map[string]any) {
+		members, _ := schema.(map[string]any)["properties"].(map[string]any)
+		for member, m := range members {
+			if m.(map[string]any)[shown] == nil {
+				t.Errorf("no golden file shows %s/%s", name, member)
+			}
+		}
+	}
 }
 
 // checkOutside validates the response of an address or method that the document does not have.
-func (d schemaDocument) checkOutside(t *testing.T, where string, g *filled, a answer) {
+func (d schemaDocument) checkOutside(t *testing.T, where string, g *filledExchange, a answer) {
 	t.Helper()
 	path := strings.TrimPrefix(g.request.URL.Path, Base)
 	isReference := path == "/openapi.json" || path == "/llms.txt" ||

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,15 +23,16 @@ func TestFullAccount(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	g := f.gateway(io.Discard)
-	for bound, method := range map[string]string{"bodies": "POST", "writes": "POST", "pages": "GET"} {
-		release := g.Fill(bound, f.accounts["golden"])
+	for name, bound := range map[string]*share{"POST bodies": &g.bodies, "POST writes": &g.writes, "GET pages": &g.pages} {
+		method, _, _ := strings.Cut(name, " ")
+		bound.take(f.accounts["golden"], bound.maxOfOne)
 		for key, rejected := range map[string]bool{"full": true, "other": false} {
 			body := map[string]string{"POST": smallRun}[method]
 			if w := ask(g, f.keys[key], method, "/v1/runs", body); (w.Code == http.StatusServiceUnavailable) != rejected {
-				t.Errorf("%s with key %s, full of %s: got %d", method, key, bound, w.Code)
+				t.Errorf("%s with key %s: got %d", name, key, w.Code)
 			}
 		}
-		release()
+		bound.release(f.accounts["golden"], bound.maxOfOne)
 	}
 }
 

@@ -14,18 +14,6 @@ import (
 	"aiv/store/strictjson"
 )
 
-// brandDraft is the body of POST /v1/brands/preview, which readBrandBody reads.
-type brandDraft struct {
-	Kind      string   `json:"kind"`
-	Name      string   `json:"name"`
-	Aliases   []string `json:"aliases,omitempty"`
-	Domains   []string `json:"domains,omitempty"`
-	Exclude   []string `json:"exclude,omitempty"`
-	MatchCase *bool    `json:"match_case,omitempty"`
-	BrandID   **string `json:"brand_id,omitempty"` // null or left out: none
-	RunID     **string `json:"run_id,omitempty"`
-}
-
 // previewDocument is the response of POST /v1/brands/preview.
 type previewDocument struct {
 	Answers   int              `json:"answers"`

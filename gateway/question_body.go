@@ -15,29 +15,13 @@ import (
 	"aiv/store/strictjson"
 )
 
-// newQuestion is the body of POST /v1/catalog/questions.
-type newQuestion struct {
-	Text     string   `json:"text"`
-	Language string   `json:"language"`
-	Country  string   `json:"country"`
-	Topic    string   `json:"topic"`
-	Tags     []string `json:"tags"`
-}
-
-// questionChange is the body of PATCH /v1/catalog/questions/{id}.
-type questionChange struct {
-	Topic  *string  `json:"topic,omitempty"`
-	Tags   []string `json:"tags,omitempty"`
-	Status *string  `json:"status,omitempty"`
-}
-
 // Bounds of a question that a customer creates.
 const (
 	maxQuestionText = 2000 // characters
 	maxQuestionTags = 20
 )
 
-// readNewQuestion reads a newQuestion.
+// readNewQuestion reads the body of POST /v1/catalog/questions.
 func readNewQuestion(x *exchange, r *http.Request) (q catalog.Question, err error) {
 	err = readQuestionBody(x, r, []string{"text", "language", "country", "topic", "tags"}, nil, func(o request.Object) {
 		q.Text = readText(o, "text", maxQuestionText)
@@ -56,7 +40,7 @@ func readNewQuestion(x *exchange, r *http.Request) (q catalog.Question, err erro
 // U+200B, so a text of them asks nothing.
 func isVisible(c rune) bool { return unicode.IsGraphic(c) && !unicode.IsSpace(c) }
 
-// readQuestionChange reads a questionChange.
+// readQuestionChange reads the body of PATCH /v1/catalog/questions/{id}.
 func readQuestionChange(x *exchange, r *http.Request) (c catalog.QuestionChange, err error) {
 	err = readQuestionBody(x, r, nil, []string{"topic", "tags", "status"}, func(o request.Object) {
 		if o.Member("topic") != nil {

@@ -20,54 +20,6 @@ import (
 	"aiv/store/strictjson"
 )
 
-// resultDocument is a job of a run, in the list GET /v1/runs/{id}/results. appendResult encodes it.
-type resultDocument struct {
-	ID         string          `json:"id"`
-	ModelID    string          `json:"model_id"`
-	QuestionID string          `json:"question_id"`
-	Repetition int             `json:"repetition"`
-	Status     string          `json:"status"`
-	Attempts   int             `json:"attempts"`
-	Answer     *answerDocument `json:"answer"`
-	Error      *resultError    `json:"error"`
-	StartedAt  *string         `json:"started_at"`
-	FinishedAt *string         `json:"finished_at"`
-	Brands     []brandInAnswer `json:"brands"`
-}
-
-// resultError is why a job failed.
-type resultError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
-// answerDocument is the answer of a completed job.
-type answerDocument struct {
-	Text          string             `json:"text"`
-	Citations     []citationDocument `json:"citations"`
-	SearchQueries []string           `json:"search_queries"`
-	ModelVersion  *string            `json:"model_version"`
-	AnsweredAt    string             `json:"answered_at"`
-	Searched      *bool              `json:"searched"`
-	Truncated     bool               `json:"truncated"`
-	Usage         *answerUsage       `json:"usage"`
-}
-
-// answerUsage is what the provider charged for an answer.
-type answerUsage struct {
-	InputTokens  *int64 `json:"input_tokens"`
-	OutputTokens *int64 `json:"output_tokens"`
-	Searches     *int64 `json:"searches"`
-}
-
-// citationDocument is a source that an answer cites.
-type citationDocument struct {
-	Position int     `json:"position"`
-	URL      string  `json:"url"`
-	Domain   string  `json:"domain"`
-	Title    *string `json:"title"`
-}
-
 // appendResult appends a job of a run as JSON: an item of GET /v1/runs/{id}/results. TestOpenAPIAndGoldenFiles validates
 // it by its schema.
 func appendResult(b []byte, r *countedResult) []byte {
@@ -159,17 +111,6 @@ type countedResult struct {
 	brands  []visibility.BrandFact
 	ids     map[int32]store.ID // of brands by number
 	chars   int                // of the text that are shown; negative: all
-}
-
-// brandInAnswer is what an answer shows of a brand.
-type brandInAnswer struct {
-	BrandID   string   `json:"brand_id"`
-	Mentioned bool     `json:"mentioned"`
-	Mentions  int      `json:"mentions"`
-	Position  *int     `json:"position"`
-	Cited     bool     `json:"cited"`
-	Citations int      `json:"citations"`
-	Flags     []string `json:"flags"`
 }
 
 // appendBrands appends the brands of an answer by position, and null if it is not counted.

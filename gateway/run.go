@@ -11,33 +11,6 @@ import (
 	"aiv/store"
 )
 
-// runDocument describes the JSON of a run, which appendRun encodes.
-type runDocument struct {
-	ID                 string   `json:"id"`
-	Status             string   `json:"status"`
-	MeasurementType    string   `json:"measurement_type"`
-	MethodologyVersion string   `json:"methodology_version"`
-	ModelIDs           []string `json:"model_ids"`
-	QuestionIDs        []string `json:"question_ids"`
-	Repetitions        int      `json:"repetitions"`
-	Locale             string   `json:"locale"`
-	Country            string   `json:"country"`
-	Language           string   `json:"language"`
-	TotalJobs          int      `json:"total_jobs"`
-	Jobs               runJobs  `json:"jobs"`
-	CreatedAt          string   `json:"created_at"`
-	StartedAt          *string  `json:"started_at"`
-	FinishedAt         *string  `json:"finished_at"`
-}
-
-type runJobs struct {
-	Queued    int `json:"queued"`
-	Running   int `json:"running"`
-	Completed int `json:"completed"`
-	Failed    int `json:"failed"`
-	Canceled  int `json:"canceled"`
-}
-
 // appendRun appends a run as JSON: the response of GET /v1/runs/{id} and an item of GET /v1/runs.
 // TestOpenAPIAndGoldenFiles validates it by its schema.
 func appendRun(b []byte, r *runs.Run) []byte {

@@ -19,31 +19,6 @@ import (
 	"aiv/store/strictjson"
 )
 
-// newSchedule is the body of POST /v1/schedules, which readScheduleBody reads.
-type newSchedule struct {
-	Name     string          `json:"name"`
-	Cadence  string          `json:"cadence"`
-	At       string          `json:"at"`
-	Weekday  **string        `json:"weekday,omitempty"`
-	Day      **int           `json:"day,omitempty"`
-	TimeZone string          `json:"time_zone"`
-	Run      newRun          `json:"run"`
-	Alerts   *scheduleAlerts `json:"alerts,omitempty"`
-}
-
-// scheduleChange is the body of PATCH /v1/schedules/{id}, which readScheduleBody reads.
-type scheduleChange struct {
-	Name     *string         `json:"name,omitempty"`
-	Cadence  *string         `json:"cadence,omitempty"`
-	At       *string         `json:"at,omitempty"`
-	Weekday  **string        `json:"weekday,omitempty"`
-	Day      **int           `json:"day,omitempty"`
-	TimeZone *string         `json:"time_zone,omitempty"`
-	Run      *newRun         `json:"run,omitempty"`
-	Alerts   *scheduleAlerts `json:"alerts,omitempty"`
-	Status   *string         `json:"status,omitempty"`
-}
-
 var (
 	newScheduleMembers    = bodyMembers{[]string{"name", "cadence", "at", "time_zone", "run"}, []string{"weekday", "day", "alerts"}}
 	scheduleChangeMembers = bodyMembers{nil, []string{"name", "cadence", "at", "weekday", "day", "time_zone", "run", "alerts", "status"}}

@@ -14,21 +14,6 @@ import (
 	"aiv/store/strictjson"
 )
 
-// newWebhook is the body of POST /v1/webhooks, which readWebhookBody reads.
-type newWebhook struct {
-	URL         string   `json:"url"`
-	Events      []string `json:"events"`
-	Description *string  `json:"description,omitempty"`
-}
-
-// webhookChange is the body of PATCH /v1/webhooks/{id}, which readWebhookBody reads.
-type webhookChange struct {
-	URL         *string  `json:"url,omitempty"`
-	Events      []string `json:"events,omitempty"`
-	Description *string  `json:"description,omitempty"`
-	Enabled     *bool    `json:"enabled,omitempty"`
-}
-
 // readWebhookBody reads the members of a webhook that a client sets.
 func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, optional []string) (*webhooks.Change, error) {
 	body, at, err := bodyOf(x, r)
