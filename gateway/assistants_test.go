@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -117,7 +118,8 @@ func TestToolSize(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	var log strings.Builder
-	g := f.gateway(&log)
+	f.log = slog.New(slog.NewJSONHandler(&log, nil))
+	g := f.gateway()
 	key := f.keys["other"]
 	large := f.run(t, g, key)
 	f.exec(t, `UPDATE measurement_runs SET model_ids = ARRAY[repeat('x', $2)] WHERE id = $1`,

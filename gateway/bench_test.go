@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -24,7 +23,7 @@ func benchmark(b *testing.B, f *fixture, keys int, request func(n int64) *http.R
 		f.issue(b, "bench", "golden", auth.Scopes, auth.MaxRateLimit)
 		all[i] = f.keys["bench"]
 	}
-	g := f.gateway(io.Discard)
+	g := f.gateway()
 	b.SetParallelism(32)
 	b.ReportAllocs()
 	b.ResetTimer()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -49,7 +48,8 @@ type fixture struct {
 	reads  *pgxpool.Pool // the gateway's for reads, if it is another one
 	newID  func() store.ID
 	url    string
-	secret []byte // of cursors
+	secret []byte       // of cursors
+	log    *slog.Logger // nil: discards
 	master *webhooks.Master
 	keys   map[string]string
 
@@ -150,7 +150,7 @@ func fillGolden(t testing.TB, url string) *fixture {
 	}
 
 	// Some recommendations and alerts are about a run.
-	run := f.run(t, f.gateway(io.Discard), f.keys["full"])
+	run := f.run(t, f.gateway(), f.keys["full"])
 	lines = strings.NewReplacer("{account:main}", main, "{account:other}", other, "{run}", run).
 		Replace(readGolden(t, "insights.jsonl"))
 	insightsAdmin := &insights.Admin{Pool: pool, Actor: "golden", Events: EventData{}, Record: webhooks.RecordMany}
@@ -162,6 +162,8 @@ func fillGolden(t testing.TB, url string) *fixture {
 func (f *fixture) auth() *auth.Admin {
 	return &auth.Admin{Pool: f.pool, Actor: "golden"}
 }
+
+func (f *fixture) logger() *slog.Logger { return cmp.Or(f.log, slog.New(slog.DiscardHandler)) }
 
 func (f *fixture) exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
@@ -178,7 +180,7 @@ func (f *fixture) issue(t testing.TB, name, account string, scopes []string, rat
 }
 
 // gateway returns a gateway on the fixture's database, as aiv serve makes it.
-func (f *fixture) gateway(log io.Writer) *Gateway {
+func (f *fixture) gateway() *Gateway {
 	pool := cmp.Or(f.serves, f.pool)
 	reads := cmp.Or(f.reads, pool)
 	models := catalog.New(pool)
@@ -192,7 +194,7 @@ func (f *fixture) gateway(log io.Writer) *Gateway {
 		Schedules: schedules.New(schedules.Config{Pool: reads, NewID: f.newID, Record: webhooks.Record, Events: EventData{}}),
 		Questions: catalog.NewOwnQuestions(catalog.OwnConfig{Pool: reads, NewID: f.newID, NormalForm: match.NormalForm}),
 		Catalog:   models, Reads: reads, MaxReads: int(reads.Config().MaxConns), MaxWaiting: 1000, CursorSecret: f.secret,
-		Log:     slog.New(slog.NewJSONHandler(log, nil)),
+		Log:     f.logger(),
 		NewID:   f.newID,
 		Timeout: storetest.Patience,
 		Metrics: NewMetrics(),
@@ -230,13 +232,13 @@ func recordFinished(ctx context.Context, tx store.Tx, finished []runs.Run) error
 // target serves the fixture on a loopback port.
 func (f *fixture) target(t testing.TB) *target {
 	t.Helper()
-	return serve(t, f.gateway(io.Discard), f.keys)
+	return serve(t, f.gateway(), f.keys)
 }
 
 // serveWorkers serves the worker interface on the fixture's database, as aiv dispatch does, and gives the target
 // workers: main, which may have the jobs of the model golden/worked, elsewhere, which may have those of another
 // provider only, and revoked.
-func (f *fixture) serveWorkers(t *testing.T, at *target) {
+func (f *fixture) serveWorkers(t *testing.T, at *target) *jobs.Dispatcher {
 	t.Helper()
 	for name, provider := range map[string]string{"main": "worked", "elsewhere": "pending", "revoked": "worked"} {
 		w, token, err := f.auth().CreateWorker(t.Context(), "golden "+name, []string{provider})
@@ -248,19 +250,19 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) {
 		}
 	}
 	pool := f.as(t, schema.Dispatch)
-	log := slog.New(slog.DiscardHandler)
 	const timeout = time.Minute
 	dispatcher := jobs.New(jobs.Config{Pool: pool, Timeout: timeout, MaxWaiting: 1000, Count: countEnded()})
 	at.dialWorkers = listen(t, worker.New(worker.Config{Jobs: dispatcher, Workers: auth.NewWorkerLookup(pool, timeout, 100),
-		NewID: store.NewID, Timeout: timeout, Log: log, Metrics: worker.NewMetrics()}))
+		NewID: store.NewID, Timeout: timeout, Log: f.logger(), Metrics: worker.NewMetrics()}))
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { task.NewRunner(log, dispatcher.Tasks()).Run(ctx) })
+	running.Go(func() { task.NewRunner(f.logger(), dispatcher.Tasks()).Run(ctx) })
 	t.Cleanup(func() {
 		stop()
 		dispatcher.Stop()
 		running.Wait()
 	})
+	return dispatcher
 }
 
 func serve(t testing.TB, g *Gateway, keys map[string]string) *target {

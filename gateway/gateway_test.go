@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"aiv/gateway/worker"
 	"aiv/store"
 )
 
@@ -29,11 +29,14 @@ func bare(cfg Config) *Gateway {
 func TestGuessingIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const delay = 100 * time.Millisecond
-		g := bare(Config{Delay: delay})
-		for _, key := range []string{"", "x"} {
-			began := time.Now()
-			if w := ask(g, key, "GET", "/v1/me", ""); w.Code != http.StatusUnauthorized || time.Since(began) != delay {
-				t.Errorf("the key %q: got %d after %v, want 401 after %v", key, w.Code, time.Since(began), delay)
+		for path, h := range map[string]http.Handler{Base + "/v1/me": bare(Config{Delay: delay}), worker.Base + "/claim": worker.New(
+			worker.Config{Delay: delay, NewID: store.NewID, Log: slog.New(slog.DiscardHandler), Metrics: worker.NewMetrics()})} {
+			for _, key := range []string{"", "Bearer x"} {
+				r, w, began := httptest.NewRequest("POST", path, nil), httptest.NewRecorder(), time.Now()
+				r.Header.Set("Authorization", key)
+				if h.ServeHTTP(w, r); w.Code != http.StatusUnauthorized || time.Since(began) != delay {
+					t.Errorf("%s with %q: got %d after %v, want 401 after %v", path, key, w.Code, time.Since(began), delay)
+				}
 			}
 		}
 	})
@@ -77,7 +80,7 @@ func (w *panickingWriter) Write(p []byte) (int, error) {
 func TestPagesDoNotShareMemory(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	g := f.gateway(io.Discard)
+	g := f.gateway()
 	f.run(t, g, f.keys["full"])
 	lists := []string{"/v1/catalog/models", "/v1/runs", "/v1/catalog/questions", "/v1/catalog/models?limit=1", "/v1/alerts"}
 	page := func(n int) string { return ask(g, f.keys["full"], "GET", lists[n%len(lists)], "").Body.String() }
@@ -120,7 +123,7 @@ func TestFaultClock(t *testing.T) {
 			binary.BigEndian.PutUint16(id[4:6], uint16(ms))
 			return id
 		}
-		g := f.gateway(io.Discard)
+		g := f.gateway()
 		before := now()
 		newestFirst = append([]string{f.run(t, g, f.keys["full"])}, newestFirst...)
 		w := ask(g, f.keys["full"], "GET", "/v1/runs?limit=3", "")

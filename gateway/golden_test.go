@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"flag"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -58,16 +59,10 @@ func TestGolden(t *testing.T) {
 		address = remote(t, *baseURL)
 	} else {
 		var log strings.Builder
-		t.Cleanup(func() {
-			for line := range strings.Lines(log.String()) {
-				if strings.Contains(line, `"level":"ERROR"`) {
-					t.Errorf("a mistake of a client is logged as an error of the service:\n%s", line)
-					break // one is enough to find the cause
-				}
-			}
-		})
 		f := newFixture(t).asServe(t)
-		address = serve(t, f.gateway(&log), f.keys)
+		f.log = slog.New(slog.NewJSONHandler(&log, nil))
+		t.Cleanup(func() { f.checkLog(t, log.String()) }) // after the servers have ended
+		address = f.target(t)
 		f.serveWorkers(t, address)
 	}
 	leftOut := 0
@@ -99,6 +94,23 @@ func TestGolden(t *testing.T) {
 	}
 	if leftOut > 0 {
 		t.Logf("%d golden files are left out, because they need a worker interface; give its address with -worker-url", leftOut)
+	}
+}
+
+// checkLog checks the log of the golden files: no mistake of a client is an error of the service, and no key is logged,
+// but for its public prefix.
+func (f *fixture) checkLog(t *testing.T, log string) {
+	t.Helper()
+	if !strings.Contains(log, `"route":"POST /v1/runs"`) || !strings.Contains(log, `"route":"POST /worker/v1/claim"`) {
+		t.Error("requests are not logged")
+	}
+	if _, line, found := strings.Cut(log, `"level":"ERROR"`); found {
+		t.Errorf("a mistake of a client is logged as an error of the service:\n%.1000s", line)
+	}
+	for name, key := range f.keys {
+		if strings.Contains(log, key[len("aiv_live_12345678"):]) {
+			t.Errorf("the log contains the key %s", name)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -69,7 +68,7 @@ func TestOpenAPIRoutes(t *testing.T) {
 func TestOpenAPIBodies(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	g := f.gateway(io.Discard)
+	g := f.gateway()
 	for _, o := range openAPI(t).routes() {
 		schema := o.bodySchema()
 		if schema == nil {

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,7 +21,7 @@ import (
 func TestFullAccount(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	g := f.gateway(io.Discard)
+	g := f.gateway()
 	for name, bound := range map[string]*share{"POST bodies": &g.bodies, "POST writes": &g.writes, "GET pages": &g.pages} {
 		method, _, _ := strings.Cut(name, " ")
 		bound.take(f.accounts["golden"], bound.maxOfOne)
@@ -51,7 +50,7 @@ func TestSlowReceiversHoldNoReader(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.readBy(t, 2, "statement_timeout", time.Minute)
-	g := f.gateway(io.Discard)
+	g := f.gateway()
 	run := "/v1/runs/" + f.run(t, g, f.keys["full"])
 	for _, address := range []string{"/v1/runs", run, "/v1/usage", run + "/results", "/v1/webhooks"} {
 		begun, release := make(chan struct{}), make(chan struct{})
@@ -104,7 +103,7 @@ func TestSlowReadIsUnavailable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.readBy(t, 4, "lock_timeout", 100*time.Millisecond)
-	g := f.gateway(io.Discard)
+	g := f.gateway()
 	lock := f.begin(t, "LOCK TABLE measurement_runs, alerts IN ACCESS EXCLUSIVE MODE")
 	const runs = "run_id=run_01k00000000000000000000000&baseline_run_id=run_01k00000000000000000000001"
 	for _, want := range []int{http.StatusServiceUnavailable, http.StatusOK} {
@@ -125,7 +124,7 @@ func TestSlowReadsStopNothingElse(t *testing.T) {
 	f := newFixture(t)
 	const conns = 4
 	f.readBy(t, conns, "statement_timeout", 10*time.Minute)
-	g := f.gateway(io.Discard)
+	g := f.gateway()
 	lock := f.begin(t, "LOCK TABLE alerts IN ACCESS EXCLUSIVE MODE")
 	var waiting sync.WaitGroup
 	for i := range 4 * conns {

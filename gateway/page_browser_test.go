@@ -49,8 +49,8 @@ func TestPageInABrowser(t *testing.T) {
 		p.shows("the bar", `document.querySelector("#jobs .bar").getAttribute("aria-label")`, "jobs: 2 queued")
 		p.shows("alerts", `document.querySelector("#alerts-by-severity .legend").textContent`, "critical 1high 0medium 0low 0")
 	})
-	p.run(t, "shows results and cancels", func(t *testing.T) { resultsInPage(t, p, at) })
-	p.run(t, "creates brands and shows their rates", func(t *testing.T) { brandsInPage(t, p, at) })
+	p.run(t, "shows results and cancels", func(t *testing.T) { f.resultsInPage(t, p, at) })
+	p.run(t, "creates brands and shows their rates", func(t *testing.T) { f.brandsInPage(t, p, at) })
 	p.run(t, "requests another media type", func(t *testing.T) { mediaTypeInPage(t, p) })
 	p.run(t, "creates and tests webhooks", func(t *testing.T) { webhooksInPage(p) })
 	p.run(t, "fits and has contrast when everything is shown", func(t *testing.T) {
@@ -114,33 +114,10 @@ func consoleByKeyboard(t *testing.T, p *tab, key string) {
 	p.showsPart("the headers shown", `document.getElementById("headers").textContent`, "x-request-id: req_")
 }
 
-// claimTwo creates a run of two jobs for each repetition and claims two of them, {job1} and {job2}.
-func claimTwo(t *testing.T, at *target, repetitions string) *names {
-	t.Helper()
-	n := newNames()
-	n.rename(at.send(t, n.wire(t, `POST /external-api-v1/v1/runs
-Authorization: Bearer {key:full}
-Content-Type: application/json
-Idempotency-Key: {fresh:page}
-
-{"model_ids":["golden/worked"],"question_ids":["golden-q1","golden-q2"],"repetitions":`+repetitions+`,`+
-		`"measurement_type":"grounded","locale":"it-IT","country":"IT","language":"it"}`, at.keys)))
-	n.rename(at.send(t, n.wire(t, `POST /worker/v1/claim
-Authorization: Bearer {worker:main}
-Content-Type: application/json
-
-{"limit":2,"lease_seconds":900,"providers":null,"wait_seconds":10}`, at.keys)))
-	return n
-}
-
 // settleTwo settles the jobs, each with an outcome and what belongs to it.
 func settleTwo(t *testing.T, at *target, n *names, first, second string) {
 	t.Helper()
-	settled := at.send(t, n.wire(t, `POST /worker/v1/settle
-Authorization: Bearer {worker:main}
-Content-Type: application/json
-
-{"jobs":[{"id":"{job1}","attempt":1,`+first+`},{"id":"{job2}","attempt":1,`+second+`}]}`, at.keys))
+	settled := at.work(t, n, "settle", `{"jobs":[{"id":"{job1}","attempt":1,`+first+`},{"id":"{job2}","attempt":1,`+second+`}]}`)
 	if strings.Count(settled, `"settled"`) != 2 {
 		t.Fatal(settled)
 	}
@@ -148,10 +125,10 @@ Content-Type: application/json
 
 // resultsInPage works one job of a run and shows it: its answer is text, whatever it contains. Then it cancels the run,
 // which takes two presses.
-func resultsInPage(t *testing.T, p *tab, at *target) {
+func (f *fixture) resultsInPage(t *testing.T, p *tab, at *target) {
 	t.Helper()
 	const answer = `<img src=x onerror=alert(1)> & "piu' comoda"`
-	n := claimTwo(t, at, "2")
+	n, _ := f.claimTwo(t, at, "2")
 	item := `document.querySelector("#latest li")`
 	bar := item + `.querySelector(".bar").getAttribute("aria-label")`
 	p.eval(`document.getElementById("load").focus()`, nil)
@@ -182,7 +159,7 @@ func resultsInPage(t *testing.T, p *tab, at *target) {
 }
 
 // brandsInPage creates a brand, works a run, and shows how many of its answers mention and cite the brand.
-func brandsInPage(t *testing.T, p *tab, at *target) {
+func (f *fixture) brandsInPage(t *testing.T, p *tab, at *target) {
 	t.Helper()
 	state := func(text string) {
 		t.Helper()
@@ -208,7 +185,8 @@ func brandsInPage(t *testing.T, p *tab, at *target) {
 	p.press("Enter")
 	state("Taken. No. #/body/name: must differ.")
 
-	settleTwo(t, at, claimTwo(t, at, "1"),
+	n, _ := f.claimTwo(t, at, "1")
+	settleTwo(t, at, n,
 		`"outcome":"completed","answer":{"text":"Kovalt.","citations":[{"url":"https://kovalt.example/","title":null}],`+
 			`"search_queries":[],"model_version":null,"answered_at":"2026-01-02T03:04:05Z"}`,
 		`"outcome":"completed","answer":{"text":"None.","citations":[],"search_queries":[],"model_version":null,`+

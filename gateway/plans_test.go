@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -89,7 +88,7 @@ func TestListPlansReadLittle(t *testing.T) {
 
 	seen := &storetest.Statements{}
 	f.pool = storetest.WithTracer(t, f.pool, seen)
-	g := f.gateway(io.Discard)
+	g := f.gateway()
 	for _, settled := range []bool{false, true} {
 		if settled {
 			f.exec(t, `ANALYZE`)

@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http/httptest"
 	"regexp"
 	"slices"
@@ -26,7 +25,7 @@ func TestNoRouteShowsOtherAccounts(t *testing.T) {
 	f := newFixture(t)
 	seen := &storetest.Statements{}
 	f.pool = storetest.WithTracer(t, f.pool, seen)
-	g := f.gateway(io.Discard)
+	g := f.gateway()
 	mine, theirs := f.keys["full"], f.keys["other"]
 
 	myRun := f.run(t, g, mine)
@@ -113,7 +112,7 @@ func texts(seen *storetest.Statements) string {
 func TestWalkWhileRowsAreAdded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	g := f.gateway(io.Discard)
+	g := f.gateway()
 	account := f.accounts["golden pages"]
 	created := time.Now().Truncate(time.Second) // all have the same time, so their ids decide the order
 	add := func(n int) {
