@@ -2,7 +2,6 @@ package worker
 
 import (
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http/httptest"
 	"strings"
@@ -76,10 +75,9 @@ func TestRefusedForItsSize(t *testing.T) {
 		{"has a text, which is one value", `"\"` + strings.Repeat(",", 40_000) + `"`, forMedium, 1, nil, true},
 	} {
 		h := &Handler{memory: budget{free: test.free, counted: test.others}}
-		x := newExchange(test.body)
-		body := strings.NewReader(test.body)
-		x.request.Body = io.NopCloser(body)
-		left := len(test.body)
+		body, left := strings.NewReader(test.body), len(test.body)
+		x := &exchange{ResponseWriter: httptest.NewRecorder(), request: httptest.NewRequest("POST", "/", body)}
+		x.request.Header.Set("Content-Type", "application/json")
 		if test.received {
 			left = 0
 		}
@@ -87,13 +85,6 @@ func TestRefusedForItsSize(t *testing.T) {
 			t.Errorf("%s: %v, %d of %d bytes are left, want %v", test.name, err, body.Len(), len(test.body), test.want)
 		}
 	}
-}
-
-// newExchange returns an exchange of a body of JSON.
-func newExchange(body string) *exchange {
-	r := httptest.NewRequest("POST", "/", strings.NewReader(body))
-	r.Header.Set("Content-Type", "application/json")
-	return &exchange{ResponseWriter: httptest.NewRecorder(), request: r}
 }
 
 // TestSlowTransfersEnd: when memory is short, transfers that take longer than maxTransfer are ended, small and recent
