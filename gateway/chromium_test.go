@@ -212,12 +212,14 @@ func script(t *testing.T, name string) string {
 	return string(text)
 }
 
-// isFaultless checks that a script that lists what is wrong lists nothing.
-func (p *tab) isFaultless(where, name string) {
+// isFaultless checks that scripts that list what is wrong list nothing.
+func (p *tab) isFaultless(where string, names ...string) {
 	p.t.Helper()
-	var faults []string
-	if p.eval(script(p.t, name), &faults); len(faults) > 0 {
-		p.t.Errorf("%s: %s", where, strings.Join(faults, "\n"))
+	for _, name := range names {
+		var faults []string
+		if p.eval(script(p.t, name), &faults); len(faults) > 0 {
+			p.t.Errorf("%s, %s: %s", where, name, strings.Join(faults, "\n"))
+		}
 	}
 }
 
@@ -231,6 +233,23 @@ func (p *tab) keepsSecret(key string) {
 	}
 }
 
+// isQuiet checks that the page has requested only addresses below base, none with a key, and has no errors but expected.
+func (p *tab) isQuiet(base, expected string) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.requests {
+		if !strings.HasPrefix(r, base) && r != "about:blank" && !strings.HasPrefix(r, "data:") || strings.Contains(r, "live_") {
+			p.t.Errorf("the page requested %s", r)
+		}
+	}
+	for _, w := range p.wrongs {
+		if expected == "" || !strings.Contains(w, expected) {
+			p.t.Errorf("an error in the browser: %s", w)
+		}
+	}
+}
+
 // run runs a subtest that uses the page.
 func (p *tab) run(t *testing.T, name string, f func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) {
@@ -238,22 +257,6 @@ func (p *tab) run(t *testing.T, name string, f func(t *testing.T)) {
 		f(t)
 	})
 }
-
-// answerNext has the page get a response, which is a promise, to its next request with the method.
-func (p *tab) answerNext(method, response string) {
-	p.t.Helper()
-	p.eval(`(() => {
-		const real = window.fetch;
-		window.fetch = (request) => {
-			if (request.method !== `+quote(method)+`) return real(request);
-			window.fetch = real;
-			return `+response+`;
-		};
-	})()`, nil)
-}
-
-// disconnected is a response for answerNext.
-const disconnected = `Promise.reject(new TypeError("Failed to fetch"))`
 
 // until waits until an expression is true.
 func (p *tab) until(condition string) {
@@ -289,7 +292,15 @@ func (p *tab) openAnew(address string) {
 func (p *tab) load(address string) {
 	p.t.Helper()
 	p.openAnew(address)
+	p.eval(script(p.t, "helpers"), nil)
 	p.until(`document.body.classList.contains("scripted")`)
+}
+
+// withoutScripts opens a page while its scripts are disabled.
+func (p *tab) withoutScripts(address string) {
+	p.t.Helper()
+	p.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+	p.openAnew(address)
 }
 
 // size sets the width of the window and the preferred color scheme.

@@ -368,7 +368,7 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 	case "table_missing": // an unexpected error
 		f.exec(t, `ALTER TABLE measurement_jobs RENAME TO elsewhere`)
 	case "duplicate_in_progress": // the transaction of a concurrent duplicate that does not end
-		tx := f.begin(t, `SET session_replication_role = replica`)
+		tx := storetest.Begin(t, f.pool, `SET session_replication_role = replica`)
 		_, err := tx.Exec(t.Context(), `
 			INSERT INTO idempotency_records (account_id, method, route, key, request_hash, run_id, answer)
 			VALUES ($1, 'POST', '/v1/runs', 'duplicate', sha256(''), $2, '')`, f.accounts["golden"], store.NewID())

@@ -16,6 +16,7 @@ import (
 
 	"aiv/gateway/worker"
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // bare returns a gateway that has only what the configuration names.
@@ -52,27 +53,18 @@ func TestPanicIsAnInternalError(t *testing.T) {
 	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), want) {
 		t.Errorf("before the response: got %d, %s", w.Code, w.Body)
 	}
-	begun := &panickingWriter{ResponseRecorder: httptest.NewRecorder()}
-	g.ServeHTTP(begun, httptest.NewRequest("GET", Base+"/docs", nil))
-	if begun.writes != 1 {
-		t.Errorf("in the response: %d writes, want 1", begun.writes)
+	writes := 0
+	g.ServeHTTP(hookedWriter{httptest.NewRecorder(), func() {
+		if writes++; writes == 1 {
+			panic("in a write")
+		}
+	}}, httptest.NewRequest("GET", Base+"/docs", nil))
+	if writes != 1 {
+		t.Errorf("in the response: %d writes, want 1", writes)
 	}
 	if n := strings.Count(log.String(), "panic: "); n != 2 {
 		t.Errorf("%d panics are logged, want 2:\n%s", n, log.String())
 	}
-}
-
-// panickingWriter is a response whose first write panics.
-type panickingWriter struct {
-	*httptest.ResponseRecorder
-	writes int
-}
-
-func (w *panickingWriter) Write(p []byte) (int, error) {
-	if w.writes++; w.writes == 1 {
-		panic("in a write")
-	}
-	return w.ResponseRecorder.Write(p)
 }
 
 // TestPagesDoNotShareMemory: the buffer of a page is used for others after the page has been sent, and no longer holds
@@ -106,15 +98,9 @@ func TestPagesDoNotShareMemory(t *testing.T) {
 func TestFaultClock(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	var err error
-	f.serves, err = store.OpenHot(t.Context(), f.url+"&TimeZone=America/St_Johns", 4)
-	must(t, err)
-	t.Cleanup(f.serves.Close)
-	now := func() (at time.Time) {
-		must(t, f.pool.QueryRow(t.Context(), `SELECT clock_timestamp()`).Scan(&at))
-		return at
-	}
-	var newestFirst []string
+	f.serves = storetest.Open(t, f.url+"&TimeZone=America/St_Johns", store.OpenHot, 4)
+	now := func() time.Time { return storetest.Value[time.Time](t, f.pool, `SELECT clock_timestamp()`) }
+	var oldestFirst []string
 	for _, off := range []time.Duration{6 * time.Hour, -6 * time.Hour, 0} {
 		f.newID = func() store.ID { // ids are the only values that a gateway makes from its clock
 			id := store.NewID()
@@ -125,7 +111,7 @@ func TestFaultClock(t *testing.T) {
 		}
 		g := f.gateway()
 		before := now()
-		newestFirst = append([]string{f.run(t, g, f.keys["full"])}, newestFirst...)
+		oldestFirst = append(oldestFirst, f.run(t, g, f.keys["full"]))
 		w := ask(g, f.keys["full"], "GET", "/v1/runs?limit=3", "")
 		after := now()
 
@@ -134,20 +120,17 @@ func TestFaultClock(t *testing.T) {
 			CreatedAt time.Time `json:"created_at"`
 		}]
 		must(t, json.Unmarshal(w.Body.Bytes(), &list))
-		for i, id := range newestFirst {
-			if got := list.Data[i].ID; got != id {
-				t.Errorf("%v off: run %d of the list is %s, want %s, of the newest first", off, i, got, id)
+		for i, id := range oldestFirst {
+			if got := list.Data[len(oldestFirst)-1-i].ID; got != id {
+				t.Errorf("%v off: in the place of run %d of %s is %s", off, i, oldestFirst, got)
 			}
 		}
-		at := list.Data[0].CreatedAt
-		if at.Before(before) || at.After(after) || !strings.Contains(w.Body.String(), `Z"`) {
+		if at := list.Data[0].CreatedAt; at.Before(before) || at.After(after) || !strings.Contains(w.Body.String(), `Z"`) {
 			t.Errorf("%v off: the run was created at %v, and it was between %v and %v", off, at, before, after)
 		}
-		header := "X-RateLimit-Reset" // in this spelling
-		reset, err := strconv.ParseInt(w.Header()[header][0], 10, 64)
-		must(t, err)
-		if end := time.Unix(reset, 0); end.Before(before) || end.After(after.Add(time.Minute)) || reset%60 != 0 {
-			t.Errorf("%v off: the window ends at %v, and it is between %v and %v", off, end, before, after)
+		reset, err := strconv.ParseInt(w.Header()["X-RateLimit-Reset"][0], 10, 64) // in this spelling
+		if end := time.Unix(reset, 0); err != nil || end.Before(before) || end.After(after.Add(time.Minute)) || reset%60 != 0 {
+			t.Errorf("%v off: the window ends at %v, %v, and it is between %v and %v", off, end, err, before, after)
 		}
 	}
 }

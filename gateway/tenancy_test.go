@@ -11,9 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 
-	"aiv/store"
 	"aiv/store/storetest"
 )
 
@@ -108,13 +106,12 @@ func texts(seen *storetest.Statements) string {
 }
 
 // TestWalkWhileRowsAreAdded reads a list page by page, and adds runs before each page: every run that existed when the
-// first page was read is returned exactly once, in order.
+// first page was read is returned exactly once, in order. All have the same time, so their ids decide the order.
 func TestWalkWhileRowsAreAdded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	g := f.gateway()
-	account := f.accounts["golden pages"]
-	created := time.Now().Truncate(time.Second) // all have the same time, so their ids decide the order
+	account, created := f.accounts["golden pages"], time.Now().Truncate(time.Second)
 	add := func(n int) {
 		f.exec(t, `
 			INSERT INTO measurement_runs (account_id, id, credential_id, measurement_type, methodology_version, model_ids, question_ids,
@@ -123,29 +120,18 @@ func TestWalkWhileRowsAreAdded(t *testing.T) {
 				$4 FROM generate_series(1, $3::integer)`, account, f.credentials["pages"], n, created)
 	}
 	add(45)
-	const newest = `SELECT id FROM measurement_runs WHERE account_id = $1 ORDER BY id DESC`
-	before, err := store.Collect(t.Context(), f.pool, pgx.RowTo[store.ID], newest, account)
-	must(t, err)
-	var want, returned, got []string
-	for _, id := range before {
-		want = append(want, id.Text("run"))
-	}
-	for page := (listPage[struct{ ID string }]{HasMore: true}); page.HasMore; {
+	want := storetest.Value[[]string](t, f.pool, `SELECT array_agg(id::text ORDER BY id DESC) FROM measurement_runs WHERE account_id = $1`, account)
+	var got []string
+	cursor := ""
+	for page := (listPage[struct{ ID string }]{HasMore: true}); page.HasMore; cursor = "&cursor=" + page.NextCursor {
 		add(3)
-		address := "?path=/v1/runs&limit=4"
-		if page.NextCursor != "" {
-			address += "&cursor=" + page.NextCursor
-		}
 		page.NextCursor = ""
-		must(t, json.Unmarshal(ask(g, f.keys["pages"], "GET", address, "").Body.Bytes(), &page))
+		must(t, json.Unmarshal(ask(g, f.keys["pages"], "GET", "?path=/v1/runs&limit=4"+cursor, "").Body.Bytes(), &page))
 		for _, run := range page.Data {
-			if returned = append(returned, run.ID); slices.Contains(want, run.ID) {
-				got = append(got, run.ID)
+			if id := parseRun(t, run.ID); slices.Contains(want, id) {
+				got = append(got, id)
 			}
 		}
 	}
-	newestFirst := func(a, b string) int { return strings.Compare(b, a) }
-	if diff := cmp.Diff(want, got); diff != "" || !slices.IsSortedFunc(returned, newestFirst) {
-		t.Errorf("of %q, those that existed before (-want +got):\n%s", returned, diff)
-	}
+	storetest.Equal(t, want, got, "the runs that existed before")
 }

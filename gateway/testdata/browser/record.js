@@ -1,4 +1,5 @@
-// Makes the page keep its responses, by address, and what it says while it waits.
+// Makes the page keep its responses, by address, and what it says while it waits. A test may replace change, which returns
+// another response to an address, or null.
 (() => {
 	window.waits = [];
 	const waiting = document.getElementById("waiting");
@@ -6,7 +7,11 @@
 	window.responses = {};
 	window.sent = [];
 	const real = window.fetch;
-	window.change = (address, value) => value; // what a test replaces
+	window.change = () => null;
+	window.json = (value, status = 200, headers = {}) => new Response(JSON.stringify(value), { status, headers });
+	window.fail = () => Promise.reject(new TypeError("Failed to fetch"));
+	window.once = (f) => window.done ? null : (window.done = true, f());
+	window.state = (id) => ((s) => s.dataset.state + ": " + s.querySelector(".state").textContent)(document.getElementById(id));
 	window.fetch = async (request) => {
 		const address = new URL(request.url).pathname.slice("/external-api-v1".length) + new URL(request.url).search;
 		sent.push(address);

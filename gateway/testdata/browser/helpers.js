@@ -1,0 +1,11 @@
+// What the other scripts use.
+(() => {
+	window.$ = (selector) => document.querySelector(selector);
+	window.$$ = (selector) => [...document.querySelectorAll(selector)];
+	// The relative luminance of a color [WCAG 2.2], whose channels are 0 to 255.
+	window.luminance = (color) => {
+		const [r, g, b] = color.match(/[\d.]+/g).map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+		return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+	};
+	window.contrast = (a, b) => { const [x, y] = [luminance(a), luminance(b)]; return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05); };
+})()
