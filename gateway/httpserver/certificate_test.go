@@ -1,4 +1,4 @@
-package httpserver_test
+package httpserver
 
 import (
 	"crypto/ecdsa"
@@ -16,38 +16,34 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"aiv/gateway/httpserver"
 )
 
-// writePair writes a certificate that is valid between two times from now, and its key.
-func writePair(t *testing.T, certFile, keyFile string, serial int64, begins, ends time.Duration) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	now := time.Now()
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotBefore: now.Add(begins), NotAfter: now.Add(ends)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	must(t, err)
-	must(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	must(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
-}
-
 // TestCertificateIsReloaded replaces and removes the files of a certificate, which are read once a second. That they
-// cannot be read, and that clients reject the certificate because of its dates, is logged once.
+// cannot be read, and that clients reject the certificate because of its dates, is logged once. Connections with HTTP/2,
+// which would carry any number of requests, are not offered.
 func TestCertificateIsReloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		certFile, keyFile := filepath.Join(dir, "crt"), filepath.Join(dir, "key")
+		// write returns a function that writes a certificate that is valid between two times from now, and its key.
 		write := func(serial int64, begins, ends time.Duration) func() {
-			return func() { writePair(t, certFile, keyFile, serial, begins, ends) }
+			return func() {
+				key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+				must(t, err)
+				now := time.Now()
+				template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotBefore: now.Add(begins), NotAfter: now.Add(ends)}
+				der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+				must(t, err)
+				private, err := x509.MarshalPKCS8PrivateKey(key)
+				must(t, err)
+				must(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+				must(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+			}
 		}
 		remove := func(file string) func() { return func() { must(t, os.Remove(file)) } }
 		var log strings.Builder
 		write(1, -2*time.Hour, -time.Hour)()
-		c, err := httpserver.NewCertificate(certFile, keyFile, slog.New(slog.NewTextHandler(&log, nil)))
+		c, err := NewCertificate(certFile, keyFile, slog.New(slog.NewTextHandler(&log, nil)))
 		must(t, err)
 		for _, step := range []struct {
 			name   string
@@ -78,24 +74,15 @@ func TestCertificateIsReloaded(t *testing.T) {
 			}
 			log.Reset()
 		}
+		client, server := net.Pipe()
+		s := newServer(nil)
+		s.TLSConfig = c.Config()
+		run(t, s, server)
+		conn := tls.Client(client, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
+		must(t, conn.Handshake())
+		if protocol := conn.ConnectionState().NegotiatedProtocol; protocol != "http/1.1" {
+			t.Errorf("got protocol %q", protocol)
+		}
+		client.Close()
 	})
-}
-
-// TestTLSHasNoHTTP2: connections with HTTP/2 would carry any number of requests.
-func TestTLSHasNoHTTP2(t *testing.T) {
-	dir := t.TempDir()
-	certFile, keyFile := filepath.Join(dir, "crt"), filepath.Join(dir, "key")
-	writePair(t, certFile, keyFile, 1, -time.Hour, time.Hour)
-	c, err := httpserver.NewCertificate(certFile, keyFile, slog.New(slog.DiscardHandler))
-	must(t, err)
-	s := newServer(nil)
-	s.TLSConfig = c.Config()
-	client, server := net.Pipe()
-	defer client.Close()
-	run(t, s, listenOnce(server))
-	conn := tls.Client(client, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
-	must(t, conn.Handshake())
-	if protocol := conn.ConnectionState().NegotiatedProtocol; protocol != "http/1.1" {
-		t.Errorf("got protocol %q", protocol)
-	}
 }

@@ -1,10 +1,11 @@
-package httpserver_test
+package httpserver
 
 import (
 	"bufio"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -15,43 +16,44 @@ import (
 
 const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
+func newServer(h http.HandlerFunc) *http.Server { return New(h, slog.New(slog.DiscardHandler)) }
+
+// start runs a server for one connection until stop is called.
+func start(s *http.Server, c net.Conn, drain time.Duration) (stop func(), ended <-chan error) {
+	ctx, stop := context.WithCancel(context.Background())
+	l, end := newFakeListener(net.ErrClosed), make(chan error, 1)
+	l.conns <- c
+	go func() { end <- Serve(ctx, s, l, drain) }()
+	return stop, end
+}
+
+// run runs a server for one connection until the test ends.
+func run(t testing.TB, s *http.Server, c net.Conn) {
+	stop, ended := start(s, c, time.Minute)
+	t.Cleanup(func() {
+		stop()
+		must(t, <-ended)
+	})
+}
+
 // connect serves a handler on a connection until the test ends, and returns the side of the client. The connection has
 // no buffer: a write waits for a read.
 func connect(t *testing.T, h http.HandlerFunc) net.Conn {
 	t.Helper()
 	client, server := net.Pipe()
-	run(t, newServer(h), listenOnce(server))
+	run(t, newServer(h), server)
 	return client
 }
 
-func send(t *testing.T, client net.Conn, text string) {
+func must(t testing.TB, err error) {
 	t.Helper()
-	_, err := io.WriteString(client, text)
-	must(t, err)
-}
-
-// closedAfter checks when the connection was closed.
-func closedAfter(t *testing.T, began time.Time, want time.Duration) {
-	t.Helper()
-	if took := time.Since(began).Truncate(time.Second); took != want {
-		t.Errorf("the connection was closed after %v, want %v", took, want)
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
-// TestClientThatReadsNothing: a client that sends requests and never reads loses its connection.
-func TestClientThatReadsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := connect(t, func(http.ResponseWriter, *http.Request) {})
-		began := time.Now()
-		for err := error(nil); err == nil; { // the server reads nothing while it waits to write
-			_, err = io.WriteString(client, get)
-		}
-		closedAfter(t, began, 2*time.Minute)
-	})
-}
-
 // TestSlowClient: connections of clients that send slowly, or nothing, are closed at the timeouts, whether the handler
-// reads the body or not.
+// reads the body or not, as are those of clients that send requests and read no responses.
 func TestSlowClient(t *testing.T) {
 	reads := func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }
 	ignores := func(http.ResponseWriter, *http.Request) {}
@@ -66,14 +68,20 @@ func TestSlowClient(t *testing.T) {
 		{"half a body that is not read", halfABody, ignores, 20 * time.Second},
 		{"one request", get, reads, 2 * time.Minute},
 		{"one and a half", get + "GET / HT", reads, 20 * time.Second},
+		{"responses are not read", strings.Repeat(get, 1000), ignores, 2 * time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client := connect(t, c.handler)
-				began := time.Now()
-				go io.WriteString(client, c.sent)
-				io.Copy(io.Discard, client)
-				closedAfter(t, began, c.want)
+				client, began := connect(t, c.handler), time.Now()
+				if c.name == "responses are not read" { // the server reads nothing while it waits to write
+					io.WriteString(client, c.sent)
+				} else {
+					go io.WriteString(client, c.sent)
+					io.Copy(io.Discard, client)
+				}
+				if took := time.Since(began).Truncate(time.Second); took != c.want {
+					t.Errorf("the connection was closed after %v, want %v", took, c.want)
+				}
 			})
 		})
 	}
@@ -85,9 +93,8 @@ func TestShutdownDoesNotWaitForClientsThatReadNothing(t *testing.T) {
 		const drain = 5 * time.Second
 		client, server := net.Pipe()
 		defer client.Close()
-		writes := func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1<<20)) }
-		stop, ended := start(newServer(writes), listenOnce(server), drain)
-		send(t, client, get)
+		stop, ended := start(newServer(func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1<<20)) }), server, drain)
+		io.WriteString(client, get)
 		_, err := io.ReadFull(client, make([]byte, 100)) // the response has begun
 		must(t, err)
 		stop()
@@ -122,9 +129,9 @@ func TestShutdownDrainsConnections(t *testing.T) {
 					if r.URL.Path == "/" {
 						time.Sleep(test.lasts)
 					}
-				}), listenOnce(server), test.drain)
+				}), server, test.drain)
 				in := bufio.NewReader(client)
-				send(t, client, strings.Replace(get, "/", "/first", 1))
+				io.WriteString(client, strings.Replace(get, "/", "/first", 1))
 				response, err := http.ReadResponse(in, nil)
 				if err != nil || response.Close {
 					t.Fatalf("before the shutdown: got %+v, %v", response, err)
@@ -148,5 +155,32 @@ func TestShutdownDrainsConnections(t *testing.T) {
 				time.Sleep(test.lasts) // until the handler has returned
 			})
 		})
+	}
+}
+
+// TestWhatEndsAConnection: a connection ends after a chunked request, which may have had a Content-Length too, so that a
+// proxy may have seen another end of it, and after a header that is too large.
+func TestWhatEndsAConnection(t *testing.T) {
+	for _, c := range []struct {
+		sent, want string
+		close      bool
+	}{
+		{get, "/", false},
+		{"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "*", false},
+		{"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n\r\n", "/", true},
+		{strings.Replace(get, "x", "x\r\nA: "+strings.Repeat("a", 30_000), 1), "431 Request Header Fields Too Large", true},
+	} {
+		client := connect(t, func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			io.WriteString(w, r.URL.Path)
+		})
+		go io.WriteString(client, c.sent)
+		response, err := http.ReadResponse(bufio.NewReader(client), nil)
+		must(t, err)
+		body, err := io.ReadAll(response.Body)
+		if err != nil || string(body) != c.want || response.Close != c.close {
+			t.Errorf("%.50q: got %q, close %v, %v; want %q, %v", c.sent, body, response.Close, err, c.want, c.close)
+		}
+		client.Close()
 	}
 }
