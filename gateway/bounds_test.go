@@ -7,14 +7,12 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"aiv/auth"
-	"aiv/catalog"
 	"aiv/gateway/problem"
 	"aiv/limits"
 	"aiv/store"
@@ -110,24 +108,6 @@ func TestReadsThatWaitAreBounded(t *testing.T) {
 			t.Errorf("%d reads of %d accounts wait after all have ended", q.waiting.taken, len(q.waiting.by))
 		}
 	})
-}
-
-// TestModelPagesAreCached: a page is kept for its snapshot and its parameters, and the size of all pages is bounded.
-func TestModelPagesAreCached(t *testing.T) {
-	var c modelPages
-	first, second := &catalog.Snapshot{Revision: 1}, &catalog.Snapshot{Revision: 2}
-	key, one := modelPageKey{params: "limit=1"}, &page{body: []byte("{}")}
-	c.add(first, key, one)
-	if c.get(first, key) != one || c.get(first, modelPageKey{params: "limit=1", plain: true}) != nil || c.get(second, key) != nil {
-		t.Errorf("the page of revision %d is not kept, or is found for another one", first.Revision)
-	}
-	large := &page{body: make([]byte, maxModelPages/8)}
-	for i := range 100 {
-		c.add(second, modelPageKey{params: strconv.Itoa(i)}, large)
-		if c.size > maxModelPages || len(c.pages) > 8 || c.get(first, key) != nil {
-			t.Fatalf("%d pages of %d bytes are kept", len(c.pages), c.size)
-		}
-	}
 }
 
 // TestLargePages: a page ends early rather than become too large to be sent, and the next one follows its last row.

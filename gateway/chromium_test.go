@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,26 +22,14 @@ import (
 //
 // [1]: https://chromedevtools.github.io/devtools-protocol/
 type tab struct {
-	t       *testing.T
-	to      *os.File
-	session string
-
-	mu       sync.Mutex
-	last     int
-	awaited  map[int]chan reply
-	loaded   chan bool // receives a value for each loaded page
-	requests []string  // addresses that the page requested
-	wrongs   []string  // errors of scripts and of the content security policy
-}
-
-type reply struct {
-	ID     int             `json:"id"`
-	Result json.RawMessage `json:"result"`
-	Error  *struct {
-		Message string `json:"message"`
-	} `json:"error"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
+	t        *testing.T
+	to, from *os.File
+	messages *bufio.Reader // of from
+	session  string
+	calls    int
+	loads    int      // of pages
+	requests []string // addresses that the page requested
+	wrongs   []string // errors of scripts and of the content security policy
 }
 
 // newTab starts Chromium with an empty profile and ends it with the test.
@@ -71,16 +58,13 @@ func newTab(t *testing.T) *tab {
 	must(t, cmd.Start())
 	theirs.Close()
 	theirOut.Close()
-	p := &tab{t: t, to: to, awaited: make(map[int]chan reply), loaded: make(chan bool, 100)}
-	ended := make(chan struct{})
-	go func() { defer close(ended); p.listen(bufio.NewReader(from)) }()
 	t.Cleanup(func() {
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the process group
 		cmd.Wait()
 		to.Close()
-		<-ended
 		from.Close()
 	})
+	p := &tab{t: t, to: to, from: from, messages: bufio.NewReader(from)}
 	var target struct{ TargetID, SessionID string }
 	p.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	p.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &target)
@@ -91,68 +75,63 @@ func newTab(t *testing.T) *tab {
 	return p
 }
 
-// listen delivers replies to their callers and records requests and errors.
-func (p *tab) listen(from *bufio.Reader) {
-	for {
-		message, err := from.ReadBytes(0)
-		if err != nil {
-			return
-		}
-		var r reply
-		if err := json.Unmarshal(message[:len(message)-1], &r); err != nil {
-			continue
-		}
-		p.mu.Lock()
-		switch {
-		case r.ID > 0:
-			p.awaited[r.ID] <- r
-			delete(p.awaited, r.ID)
-		case r.Method == "Page.loadEventFired":
-			p.loaded <- true
-		case r.Method == "Network.requestWillBeSent":
-			var sent struct{ Request struct{ URL string } }
-			json.Unmarshal(r.Params, &sent)
-			p.requests = append(p.requests, sent.Request.URL)
-		case r.Method == "Log.entryAdded" || r.Method == "Runtime.exceptionThrown" || r.Method == "Runtime.consoleAPICalled":
-			if !strings.Contains(string(r.Params), `"level":"verbose"`) { // hints
-				p.wrongs = append(p.wrongs, string(r.Params))
-			}
-		}
-		p.mu.Unlock()
+// A message is a reply to a call, or an event.
+type message struct {
+	ID     int
+	Result json.RawMessage
+	Error  *struct{ Message string }
+	Method string
+	Params json.RawMessage
+}
+
+// read returns the next message. It records loaded pages, requests and errors.
+func (p *tab) read() (m message) {
+	p.t.Helper()
+	must(p.t, p.from.SetReadDeadline(time.Now().Add(storetest.Patience)))
+	text, err := p.messages.ReadBytes(0)
+	if err != nil {
+		p.t.Fatalf("%v; errors in the browser: %v", err, p.wrongs)
 	}
+	must(p.t, json.Unmarshal(text[:len(text)-1], &m))
+	switch m.Method {
+	case "Page.loadEventFired":
+		p.loads++
+	case "Network.requestWillBeSent":
+		var sent struct{ Request struct{ URL string } }
+		must(p.t, json.Unmarshal(m.Params, &sent))
+		p.requests = append(p.requests, sent.Request.URL)
+	case "Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled":
+		if !strings.Contains(string(m.Params), `"level":"verbose"`) { // hints
+			p.wrongs = append(p.wrongs, string(m.Params))
+		}
+	}
+	return m
 }
 
 // call calls a method of the protocol.
-func (p *tab) call(method string, params any, result any) {
+func (p *tab) call(method string, params map[string]any, result any) {
 	p.t.Helper()
-	p.mu.Lock()
-	p.last++
-	id, answered := p.last, make(chan reply, 1)
-	p.awaited[id] = answered
-	p.mu.Unlock()
-	message := map[string]any{"id": id, "method": method}
+	p.calls++
+	sent := map[string]any{"id": p.calls, "method": method}
 	if params != nil {
-		message["params"] = params
+		sent["params"] = params
 	}
 	if p.session != "" {
-		message["sessionId"] = p.session
+		sent["sessionId"] = p.session
 	}
-	text, err := json.Marshal(message)
+	text, err := json.Marshal(sent)
 	must(p.t, err)
 	_, err = p.to.Write(append(text, 0))
 	must(p.t, err)
-	select {
-	case r := <-answered:
-		if r.Error != nil {
-			p.t.Fatalf("%s: %s", method, r.Error.Message)
-		}
-		if result != nil {
-			must(p.t, json.Unmarshal(r.Result, result))
-		}
-	case <-time.After(storetest.Patience):
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.t.Fatalf("%s: no reply in time; errors in the browser: %v", method, p.wrongs)
+	reply := p.read()
+	for reply.ID != p.calls {
+		reply = p.read()
+	}
+	if reply.Error != nil {
+		p.t.Fatalf("%s: %s", method, reply.Error.Message)
+	}
+	if result != nil {
+		must(p.t, json.Unmarshal(reply.Result, result))
 	}
 }
 
@@ -165,8 +144,6 @@ func (p *tab) eval(script string, value any) {
 	}
 	p.call("Runtime.evaluate", map[string]any{"expression": script, "awaitPromise": true, "returnByValue": true}, &r)
 	if r.ExceptionDetails != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
 		p.t.Fatalf("%s\n%s\nerrors in the browser: %s", script, r.ExceptionDetails.Exception.Description, strings.Join(p.wrongs, "\n"))
 	}
 	if value != nil {
@@ -174,17 +151,11 @@ func (p *tab) eval(script string, value any) {
 	}
 }
 
-// text returns the value of an expression that is a string.
-func (p *tab) text(script string) (s string) {
-	p.t.Helper()
-	p.eval(script, &s)
-	return s
-}
-
 // shows checks the value of an expression that is a string.
 func (p *tab) shows(what, script, want string) {
 	p.t.Helper()
-	if got := p.text(script); got != want {
+	var got string
+	if p.eval(script, &got); got != want {
 		p.t.Errorf("%s: %q, want %q", what, got, want)
 	}
 }
@@ -192,7 +163,8 @@ func (p *tab) shows(what, script, want string) {
 // showsPart checks that the value of an expression contains the parts.
 func (p *tab) showsPart(what, script string, parts ...string) {
 	p.t.Helper()
-	got := p.text(script)
+	var got string
+	p.eval(script, &got)
 	for _, part := range parts {
 		if !strings.Contains(got, part) {
 			p.t.Errorf("%s: %q, want %q in it", what, got, part)
@@ -226,18 +198,14 @@ func (p *tab) isFaultless(where string, names ...string) {
 // keepsSecret checks that a key is in no place that outlives the page or is visible.
 func (p *tab) keepsSecret(key string) {
 	p.t.Helper()
-	kept := p.text(`JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie,
-		location.href, history.state]) + document.documentElement.outerHTML`)
-	if strings.Contains(kept, key) {
-		p.t.Error("the key is in the page, its address or its storage")
-	}
+	p.shows("the page, its address or its storage has the key", `String((JSON.stringify([Object.entries(localStorage),
+		Object.entries(sessionStorage), document.cookie, location.href, history.state]) + document.documentElement.outerHTML).includes("`+key+`"))`,
+		"false")
 }
 
 // isQuiet checks that the page has requested only addresses below base, none with a key, and has no errors but expected.
 func (p *tab) isQuiet(base, expected string) {
 	p.t.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, r := range p.requests {
 		if !strings.HasPrefix(r, base) && r != "about:blank" && !strings.HasPrefix(r, "data:") || strings.Contains(r, "live_") {
 			p.t.Errorf("the page requested %s", r)
@@ -276,14 +244,9 @@ func (p *tab) until(condition string) {
 func (p *tab) openAnew(address string) {
 	p.t.Helper()
 	for _, a := range []string{"about:blank", address} {
-		for len(p.loaded) > 0 {
-			<-p.loaded
-		}
-		p.call("Page.navigate", map[string]any{"url": a}, nil)
-		select {
-		case <-p.loaded:
-		case <-time.After(storetest.Patience):
-			p.t.Fatalf("%s was not loaded in time", a)
+		loads := p.loads
+		for p.call("Page.navigate", map[string]any{"url": a}, nil); p.loads == loads; {
+			p.read()
 		}
 	}
 }

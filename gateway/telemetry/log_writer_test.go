@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -80,30 +79,6 @@ func TestLogIsComplete(t *testing.T) {
 			t.Errorf("got %q, %v; %d lines are dropped", got, err, dropped(log))
 		}
 	})
-}
-
-// TestLogTo: requests are logged by their own log, internal errors with their cause by slog, and nothing below the level.
-func TestLogTo(t *testing.T) {
-	t.Parallel()
-	failed := errors.New("the cause")
-	for _, test := range []struct {
-		level    slog.Level
-		err      error
-		own, log int // lines
-	}{
-		{slog.LevelInfo, nil, 1, 0},
-		{slog.LevelInfo, failed, 0, 1},
-		{slog.LevelWarn, nil, 0, 0},
-		{slog.LevelWarn, failed, 0, 1},
-	} {
-		own := &LogWriter{idle: make(chan struct{})} // which nothing writes
-		var log strings.Builder
-		r := Request{ID: "req_1", Route: "none", Method: "GET", Err: test.err}
-		r.LogTo(own, slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: test.level})))
-		if bytes.Count(own.lines, []byte("\n")) != test.own || strings.Count(log.String(), failed.Error()) != test.log {
-			t.Errorf("%+v: the own log has %q, slog %q", test, own.lines, log.String())
-		}
-	}
 }
 
 // TestLogLineIsJSON: no address or code can break a line of the log, and a key that a client sends as the method is not
