@@ -229,15 +229,7 @@ func (p *tab) run(t *testing.T, name string, f func(t *testing.T)) {
 // until waits until an expression is true.
 func (p *tab) until(condition string) {
 	p.t.Helper()
-	p.eval(`new Promise((done, fail) => {
-		const start = Date.now();
-		const look = () => {
-			if (`+condition+`) done();
-			else if (Date.now() - start > 90_000) fail(new Error("the condition stays false"));
-			else setTimeout(look, 10);
-		};
-		look();
-	})`, nil)
+	p.eval(`until(() => `+condition+`)`, nil)
 }
 
 // openAnew loads a page from the server, also if only the fragment of its address is new.

@@ -232,7 +232,7 @@ func recordFinished(ctx context.Context, tx store.Tx, finished []runs.Run) error
 // target serves the fixture on a loopback port.
 func (f *fixture) target(t testing.TB) *target {
 	t.Helper()
-	return serve(t, f.gateway(), f.keys)
+	return &target{keys: f.keys, dial: listen(t, f.gateway())}
 }
 
 // serveWorkers serves the worker interface on the fixture's database, as aiv dispatch does, and gives the target
@@ -263,11 +263,6 @@ func (f *fixture) serveWorkers(t *testing.T, at *target) *jobs.Dispatcher {
 		running.Wait()
 	})
 	return dispatcher
-}
-
-func serve(t testing.TB, g *Gateway, keys map[string]string) *target {
-	t.Helper()
-	return &target{keys: keys, dial: listen(t, g)}
 }
 
 // listen serves on a loopback port until the test ends, and returns a function that connects to it.
@@ -378,7 +373,7 @@ func (f *fixture) broken(t *testing.T, fault string) *target {
 		t.Cleanup(f.serves.Close)
 	case "no_request_may_wait":
 		none := limits.New(limits.Config{Pool: f.pool, Timeout: time.Minute, CatalogRevision: catalog.RevisionSQL})
-		return serve(t, bare(Config{Timeout: time.Minute, Limits: none}), f.keys)
+		return &target{keys: f.keys, dial: listen(t, bare(Config{Timeout: time.Minute, Limits: none}))}
 	default:
 		t.Fatalf("unknown fault %q", fault)
 	}

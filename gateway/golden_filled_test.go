@@ -46,14 +46,9 @@ var exchangesRead []filledExchange // by the first test that needs them; none of
 // goldenExchanges are those of all golden files, in the order of the files, as they are after TestGolden.
 func goldenExchanges(t *testing.T) []filledExchange {
 	t.Helper()
-	if exchangesRead == nil {
-		exchangesRead = readExchanges(t)
+	if exchangesRead != nil {
+		return exchangesRead
 	}
-	return exchangesRead
-}
-
-func readExchanges(t *testing.T) (all []filledExchange) {
-	t.Helper()
 	for _, file := range goldenFiles(t) {
 		text := readGolden(t, file)
 		n, keys := newNames(), make(map[string]string)
@@ -83,10 +78,10 @@ func readExchanges(t *testing.T) (all []filledExchange) {
 					f.answers = append(f.answers, readAnswer(t, text))
 				}
 			}
-			all = append(all, f)
+			exchangesRead = append(exchangesRead, f)
 		}
 	}
-	return all
+	return exchangesRead
 }
 
 func readAnswer(t *testing.T, text string) (a answer) {

@@ -70,11 +70,9 @@ func TestGoldenExamples(t *testing.T) {
 
 // exampleOf returns an exchange as an example of its operation.
 func exampleOf(g *filledExchange, o operation) *reference.Example {
-	c, a := g.routeCall(), g.answers[0]
-	e := &reference.Example{File: g.file, Method: c.method, Address: c.path, Key: g.request.Header.Get("Idempotency-Key"), Status: a.status}
-	if len(c.query) > 0 {
-		e.Address += "?" + strings.Join(c.query, "&")
-	}
+	a := g.answers[0]
+	e := &reference.Example{File: g.file, Method: o.method, Key: g.request.Header.Get("Idempotency-Key"), Status: a.status}
+	_, e.Address, _ = g.routeCall()
 	for _, h := range a.headers {
 		e.Headers = append(e.Headers, h[0]+": "+h[1])
 	}
@@ -82,49 +80,39 @@ func exampleOf(g *filledExchange, o operation) *reference.Example {
 		e.Response = a.body
 	}
 	if o.spec["requestBody"] != nil {
-		e.Request = c.body
+		e.Request = o.body
 	}
 	return e
 }
 
-// A call is a request of a route, without the form in which it was sent.
-type call struct {
-	method, path string
-	query        []string // name=value
-	body         []byte
-}
-
-// routeCall returns the call that an exchange makes, or nil if its address or envelope is invalid.
-func (g *filledExchange) routeCall() *call {
-	c := &call{method: strings.Replace(g.request.Method, "HEAD", "GET", 1), body: g.body}
+// routeCall returns the call of a route that an exchange makes, without the form in which it was sent. The address is
+// empty if that or the envelope is invalid.
+func (g *filledExchange) routeCall() (method, address string, body []byte) {
+	method = strings.Replace(g.request.Method, "HEAD", "GET", 1)
 	path, ok := strings.CutPrefix(g.request.URL.EscapedPath(), Base)
-	if query := g.request.URL.RawQuery; query != "" {
-		c.query = strings.Split(query, "&")
-	}
+	query := g.request.URL.RawQuery
 	switch {
-	case !ok:
-		return nil
+	case !ok || path != "" && path[0] != '/':
+		return method, "", nil
 	case path != "":
-		c.path = path
-		return c
-	case c.method == "POST":
+		return method, strings.TrimSuffix(path+"?"+query, "?"), g.body
+	case method == "POST":
 		var envelope struct {
 			Path, Method string
 			Body         json.RawMessage
 		}
 		if json.Unmarshal(g.body, &envelope) != nil || envelope.Method == "GET" || envelope.Body == nil {
-			return nil
+			return method, "", nil
 		}
-		c.method, path, c.body = envelope.Method, envelope.Path, envelope.Body
-	case c.method == "GET":
-		path = g.request.URL.Query().Get("path")
-		c.query = slices.DeleteFunc(c.query, func(pair string) bool { return strings.HasPrefix(pair, "path=") })
+		return envelope.Method, envelope.Path, envelope.Body
 	}
-	path, inner, found := strings.Cut(path, "?")
-	if c.path = path; found {
-		c.query = append(c.query, strings.Split(inner, "&")...)
+	path = g.request.URL.Query().Get("path")
+	for pair := range strings.SplitSeq(query, "&") {
+		if name, _, _ := strings.Cut(pair, "="); name != "path" {
+			path += map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + pair
+		}
 	}
-	return c
+	return method, path, nil
 }
 
 // segments splits a path. The id of a question is one segment: the rest of the path, which may be escaped.

@@ -44,17 +44,17 @@ func (d schemaDocument) routes() (all []operation) {
 
 // operationsOf returns the operations that an exchange uses: that of the base path, and that of the route.
 func (d schemaDocument) operationsOf(g *filledExchange) (found []operation) {
-	method := strings.Replace(g.request.Method, "HEAD", "GET", 1)
-	spec, ok := d["paths"].(map[string]any)[Base].(map[string]any)[strings.ToLower(method)].(map[string]any)
+	outer := strings.ToLower(strings.Replace(g.request.Method, "HEAD", "GET", 1))
+	spec, ok := d["paths"].(map[string]any)[Base].(map[string]any)[outer].(map[string]any)
 	if g.request.URL.EscapedPath() == Base && ok {
 		found = append(found, operation{schemaDocument: d, spec: spec, body: g.body})
 	}
-	if c := g.routeCall(); c != nil {
-		for _, o := range d.routes() {
-			if o.method == c.method && matches(o.path, c.path) {
-				o.body = c.body
-				return append(found, o)
-			}
+	method, address, body := g.routeCall()
+	path, _, _ := strings.Cut(address, "?")
+	for _, o := range d.routes() {
+		if o.method == method && matches(o.path, path) {
+			o.body = body
+			return append(found, o)
 		}
 	}
 	return found

@@ -69,14 +69,11 @@ func TestListPlansReadLittle(t *testing.T) {
 
 	const limit = 20
 	most := make(map[string]storetest.Cost) // of one statement, by the address
-	for path, all := range filters {
-		for _, filter := range all {
-			most[fmt.Sprint(path, "?limit=", limit, "&", filter)] = storetest.Cost{Rows: 8 * (limit + 1), Pages: 1e9}
-		}
-	}
-	for path, all := range pairs {
-		for _, filter := range all {
-			most[fmt.Sprint(path, "?limit=", limit, "&", filter)] = storetest.Cost{Rows: 8_000, Pages: 1e9}
+	for rows, addresses := range map[int]map[string][]string{8 * (limit + 1): filters, 8_000: pairs} {
+		for path, all := range addresses {
+			for _, filter := range all {
+				most[fmt.Sprint(path, "?limit=", limit, "&", filter)] = storetest.Cost{Rows: rows, Pages: 1e9}
+			}
 		}
 	}
 	// An index scan from the account's first run would reach this one at the end.

@@ -50,6 +50,7 @@ func TestLogThatIsNotRead(t *testing.T) {
 	})
 }
 
+// dropped returns how many lines the metrics count as dropped.
 func dropped(log *LogWriter) (n int) {
 	var e Exposition
 	log.WriteMetrics(context.Background(), &e)

@@ -8,10 +8,6 @@
 	window.sent = [];
 	const real = window.fetch;
 	window.change = () => null;
-	window.json = (value, status = 200, headers = {}) => new Response(JSON.stringify(value), { status, headers });
-	window.fail = () => Promise.reject(new TypeError("Failed to fetch"));
-	window.once = (f) => window.done ? null : (window.done = true, f());
-	window.state = (id) => ((s) => s.dataset.state + ": " + s.querySelector(".state").textContent)(document.getElementById(id));
 	window.fetch = async (request) => {
 		const address = new URL(request.url).pathname.slice("/external-api-v1".length) + new URL(request.url).search;
 		sent.push(address);
