@@ -33,7 +33,7 @@ func TestToolsAndRoutes(t *testing.T) {
 			continue
 		}
 		o := &routes[i]
-		want := make(map[string]map[string]any)
+		want := make(map[string]string)
 		for _, p := range o.parameters() {
 			switch name := p["name"].(string); {
 			case name == "id" && p["in"] == "path":
@@ -48,7 +48,7 @@ func TestToolsAndRoutes(t *testing.T) {
 		for name, p := range described {
 			want[name] = d.argumentOf(p)
 		}
-		got := make(map[string]map[string]any)
+		got := make(map[string]string)
 		schema, err := decodeJSON(tool.InputSchema)
 		must(t, err)
 		properties, _ := schema.(map[string]any)["properties"].(map[string]any)
@@ -65,20 +65,14 @@ func TestToolsAndRoutes(t *testing.T) {
 
 // argumentOf returns what a schema of a parameter and that of an argument have in common: the type, the words, and the
 // bounds.
-func (d schemaDocument) argumentOf(schema any) map[string]any {
+func (d schemaDocument) argumentOf(schema any) string {
 	s := d.resolve(schema)
-	a := map[string]any{"type": s["type"]}
-	for _, keyword := range []string{"enum", "minimum", "maximum"} {
-		if v, ok := s[keyword]; ok {
-			a[keyword] = v
-		}
-	}
-	if items, ok := s["items"]; ok {
-		item := d.argumentOf(items)
-		delete(item, "minimum")
-		a["items"] = item
-		if bound, ok := s["maxItems"]; ok && item["enum"] == nil {
-			a["maxItems"] = bound
+	a := fmt.Sprint(s["type"], " ", s["enum"], " from ", s["minimum"], " to ", s["maximum"])
+	if s["items"] != nil {
+		item := d.resolve(s["items"])
+		a += fmt.Sprint(" of ", item["type"], " ", item["enum"])
+		if item["enum"] == nil {
+			a += fmt.Sprint(", at most ", s["maxItems"])
 		}
 	}
 	return a

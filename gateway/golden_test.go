@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -201,11 +200,7 @@ func resetOf(response string) string {
 func (at *target) sendAtOnce(t *testing.T, raw []byte, times int) []string {
 	t.Helper()
 	responses := make([]string, times)
-	var wg sync.WaitGroup
-	for k := range responses {
-		wg.Go(func() { responses[k] = at.send(t, raw) })
-	}
-	wg.Wait()
+	storetest.AtOnce(times, func(k int) { responses[k] = at.send(t, raw) })
 	if t.Failed() {
 		t.FailNow()
 	}

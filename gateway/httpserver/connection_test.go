@@ -157,30 +157,3 @@ func TestShutdownDrainsConnections(t *testing.T) {
 		})
 	}
 }
-
-// TestWhatEndsAConnection: a connection ends after a chunked request, which may have had a Content-Length too, so that a
-// proxy may have seen another end of it, and after a header that is too large.
-func TestWhatEndsAConnection(t *testing.T) {
-	for _, c := range []struct {
-		sent, want string
-		close      bool
-	}{
-		{get, "/", false},
-		{"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "*", false},
-		{"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n\r\n", "/", true},
-		{strings.Replace(get, "x", "x\r\nA: "+strings.Repeat("a", 30_000), 1), "431 Request Header Fields Too Large", true},
-	} {
-		client := connect(t, func(w http.ResponseWriter, r *http.Request) {
-			io.Copy(io.Discard, r.Body)
-			io.WriteString(w, r.URL.Path)
-		})
-		go io.WriteString(client, c.sent)
-		response, err := http.ReadResponse(bufio.NewReader(client), nil)
-		must(t, err)
-		body, err := io.ReadAll(response.Body)
-		if err != nil || string(body) != c.want || response.Close != c.close {
-			t.Errorf("%.50q: got %q, close %v, %v; want %q, %v", c.sent, body, response.Close, err, c.want, c.close)
-		}
-		client.Close()
-	}
-}
