@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -115,22 +114,12 @@ func (g *filledExchange) routeCall() (method, address string, body []byte) {
 	return method, path, nil
 }
 
-// segments splits a path. The id of a question is one segment: the rest of the path, which may be escaped.
-func segments(path string) []string {
-	const before = "/v1/catalog/questions/"
-	rest, ok := strings.CutPrefix(path, before)
-	if !ok {
-		return strings.Split(path, "/")
-	}
-	if id, err := url.PathUnescape(rest); err == nil {
-		rest = id
-	}
-	return append(strings.Split(strings.TrimSuffix(before, "/"), "/"), rest)
-}
-
-// matches reports whether a path is one of a template such as /v1/runs/{id}.
+// matches reports whether a path is one of a template such as /v1/runs/{id}. The id of a question is the rest of the path.
 func matches(template, path string) bool {
-	return slices.EqualFunc(strings.Split(template, "/"), segments(path), func(want, got string) bool {
+	if template == questionPath+"{id}" {
+		return strings.HasPrefix(path, questionPath) && path != questionPath
+	}
+	return slices.EqualFunc(strings.Split(template, "/"), strings.Split(path, "/"), func(want, got string) bool {
 		return want == got || strings.HasPrefix(want, "{") && got != "" && got != "." && got != ".."
 	})
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -84,11 +83,8 @@ func (o *operation) bodyFaults() []string {
 
 // headerValue decodes the text of a header as its schema describes it.
 func (o *operation) headerValue(schema any, text string) any {
-	if _, err := strconv.Atoi(text); err == nil && o.resolve(schema)["type"] == "integer" {
-		return json.Number(text)
-	}
-	if o.resolve(schema)["type"] == "boolean" {
-		return text == "true"
+	if v, err := decodeJSON([]byte(text)); err == nil && o.resolve(schema)["type"] != "string" {
+		return v
 	}
 	return text
 }

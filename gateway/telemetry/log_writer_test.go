@@ -11,15 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"aiv/auth"
-	"aiv/store"
 )
-
-func exampleOf(credential *auth.Credential) *Request {
-	return &Request{ID: "req_01m7xrd2hnfc7awpmyb9yh7w5x", Method: "GET", Route: "GET /v1/me", Status: 200,
-		Took: 1234567, RoundTrips: 1, Remote: "127.0.0.1:50000", Credential: credential}
-}
 
 // TestLogThatIsNotRead: neither requests nor the end of the process wait for a log that is not read.
 func TestLogThatIsNotRead(t *testing.T) {
@@ -27,7 +19,7 @@ func TestLogThatIsNotRead(t *testing.T) {
 		r, w := io.Pipe()
 		log := NewLogWriter(w)
 		slogs := slog.New(slog.NewJSONHandler(log, nil))
-		request := exampleOf(&auth.Credential{})
+		request := Request{ID: "req_1", Method: "GET", Route: "GET /v1/me", Status: 200}
 		began := time.Now()
 		for range 10_000 {
 			request.LogTo(log, slogs)
@@ -101,23 +93,5 @@ func TestLogLineIsJSON(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// BenchmarkRequestLog compares the encoding of the log of requests with that of slog, which encodes the same line.
-func BenchmarkRequestLog(b *testing.B) {
-	slogs := slog.New(slog.NewJSONHandler(io.Discard, nil))
-	r := exampleOf(&auth.Credential{ID: store.NewID()})
-	var own []byte
-	for way, line := range map[string]func(){
-		"own":  func() { own = r.append(own[:0]) },
-		"slog": func() { r.LogTo(nil, slogs) },
-	} {
-		b.Run(way, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				line()
-			}
-		})
 	}
 }
