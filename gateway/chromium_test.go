@@ -199,8 +199,8 @@ func (p *tab) isFaultless(where string, names ...string) {
 func (p *tab) keepsSecret(key string) {
 	p.t.Helper()
 	p.shows("the page, its address or its storage has the key", `String((JSON.stringify([Object.entries(localStorage),
-		Object.entries(sessionStorage), document.cookie, location.href, history.state]) + document.documentElement.outerHTML).includes("`+key+`"))`,
-		"false")
+		Object.entries(sessionStorage), document.cookie, location.href, history.state]) +
+		document.documentElement.outerHTML).includes("`+key+`"))`, "false")
 }
 
 // isQuiet checks that the page has requested only addresses below base, none with a key, and has no errors but expected.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,23 +14,18 @@ import (
 
 // TestAnswerCharacters: a tool cuts texts between characters, and marks those that it cuts.
 func TestAnswerCharacters(t *testing.T) {
-	type document struct {
-		Text       string
-		Truncated  bool `json:"text_truncated"`
-		Characters int  `json:"text_characters"`
-	}
 	for _, character := range []string{"x", "è", "日", "😀", "\n"} {
-		for _, length := range []int{0, 1, 5, 6, 600} {
-			for _, chars := range []int{-1, 0, 5, 600} {
-				want := document{Text: strings.Repeat(character, length)}
-				if chars >= 0 && length > chars {
-					want = document{strings.Repeat(character, chars), true, length}
-				}
-				var got document
-				text := appendAnswer(nil, &answers.Answer{Text: strings.Repeat(character, length)}, chars)
-				if err := json.Unmarshal(text, &got); err != nil || got != want {
-					t.Errorf("%d times %q cut to %d: %+v, %v", length, character, chars, got, err)
-				}
+		for cut, want := range map[[2]int]string{{0, 5}: "0 false 0", {5, 5}: "5 false 0", {6, 5}: "5 true 6", {600, 5}: "5 true 600",
+			{6, 600}: "6 false 0", {6, 0}: "0 true 6", {0, 0}: "0 false 0", {6, -1}: "6 false 0"} { // characters, and how many stay
+			var got struct {
+				Text       string
+				Truncated  bool `json:"text_truncated"`
+				Characters int  `json:"text_characters"`
+			}
+			must(t, json.Unmarshal(appendAnswer(nil, &answers.Answer{Text: strings.Repeat(character, cut[0])}, cut[1]), &got))
+			text := fmt.Sprint(strings.Count(got.Text, character), " ", got.Truncated, " ", got.Characters)
+			if text != want || strings.Trim(got.Text, character) != "" {
+				t.Errorf("%d times %q cut to %d: %+v", cut[0], character, cut[1], got)
 			}
 		}
 	}

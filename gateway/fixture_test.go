@@ -337,8 +337,8 @@ var faultyRows = map[string]struct{ account, sql string }{
 			VALUES ($1, gen_random_uuid(), 'Due', 'active', NULL, 'daily', 0, 'UTC', '{golden/all}', '{golden-q1}', 1,
 				'grounded', 'it-IT', 'IT', 'it', 1000, now() + interval '1 day', $2, now(), now()) RETURNING account_id, id)
 		INSERT INTO schedule_occurrences
-		SELECT account_id, id, now() - interval '9 days', now() - interval '2 days', 8, 'skipped', 'missed', '8 due times passed before they could be carried out.', NULL, now(), NULL
-		FROM schedule`},
+		SELECT account_id, id, now() - interval '9 days', now() - interval '2 days', 8, 'skipped', 'missed',
+			'8 due times passed before they could be carried out.', NULL, now(), NULL FROM schedule`},
 	"ten_thousand_questions": {"questions", `
 		INSERT INTO own_questions (account_id, id, text, language, country, topic, tags, status)
 		SELECT $1, 'question/' || n, 'Question ' || n || '?', 'en', 'US', 'numbers', '{}', 'archived'

@@ -168,8 +168,11 @@ func tryFilters[F any](t *testing.T, filters []filter[F], value string) {
 	for _, f := range filters {
 		var to F
 		wrong := f.read(&to, value)
+		if f.name == "id" { // accepts any text, and keeps the ids only
+			continue
+		}
 		taken := wrong == "" && (value == "" || !utf8.ValidString(value) || strings.ContainsRune(value, 0))
-		if f.name != "id" && (taken || wrong != "" && !strings.HasPrefix(wrong, "must be ")) { // id accepts any text, and keeps the ids only
+		if taken || wrong != "" && !strings.HasPrefix(wrong, "must be ") {
 			t.Errorf("%s says %q of %q", f.name, wrong, value)
 		}
 	}

@@ -48,7 +48,8 @@ func TestPanicIsAnInternalError(t *testing.T) {
 	var log strings.Builder
 	g := bare(Config{Log: slog.New(slog.NewJSONHandler(&log, nil))}) // without Limits
 	w := ask(g, "aiv_live_00000000000000000000000000000000000000000003GcTia", "GET", "/v1/me", "")
-	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), `"code":"internal_error","detail":"The error was logged`) {
+	const want = `"code":"internal_error","detail":"The error was logged`
+	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), want) {
 		t.Errorf("before the response: got %d, %s", w.Code, w.Body)
 	}
 	writes := 0

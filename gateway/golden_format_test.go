@@ -48,6 +48,7 @@ type story struct {
 }
 
 type step struct {
+	mark      string
 	request   string
 	times     int // at once
 	responses string
@@ -73,7 +74,7 @@ func parseStory(t *testing.T, text string) story {
 		s.fault = m[1]
 	}
 	for i, mark := range marks {
-		e := step{request: sections[i+1], times: 1}
+		e := step{mark: mark[0], request: sections[i+1], times: 1}
 		if mark[1] != "" {
 			e.times, _ = strconv.Atoi(mark[1])
 		}
@@ -86,16 +87,11 @@ func parseStory(t *testing.T, text string) story {
 }
 
 func (s *story) String() string {
-	var b strings.Builder
-	b.WriteString(s.about)
+	text := s.about
 	for _, e := range s.exchanges {
-		times := ""
-		if e.times > 1 {
-			times = fmt.Sprintf("x%d ", e.times)
-		}
-		b.WriteString("-- request " + times + "--\n" + e.request + e.responses)
+		text += e.mark + e.request + e.responses
 	}
-	return b.String()
+	return text
 }
 
 var placeholder = regexp.MustCompile(`\{(key|worker|fresh|repeat|byte):([^{}]*)\}|\{[a-z]+[0-9]+\}`)

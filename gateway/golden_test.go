@@ -184,7 +184,7 @@ func (at *target) play(t *testing.T, s story) story {
 				responses = at.sendAtOnce(t, raw, e.times)
 			}
 		}
-		got.exchanges = append(got.exchanges, step{request: e.request, times: e.times, responses: n.format(responses)})
+		got.exchanges = append(got.exchanges, step{e.mark, e.request, e.times, n.format(responses)})
 	}
 	return got
 }

@@ -132,7 +132,8 @@ func (f *fixture) fill(t testing.TB) {
 		"{credential}", f.credentials["full"].UUID(), "{filled}", filled.UUID(), "{next}", next.UUID()).Replace(`
 SET session_replication_role = replica; -- foreign keys are not checked
 CREATE TEMP TABLE many AS
-	SELECT n, n % 500 = 0 AS rare, now() - n * interval '1 minute' AS at, CASE n % 4 WHEN 1 THEN '{other}'::uuid ELSE '{account}' END AS account
+	SELECT n, n % 500 = 0 AS rare, now() - n * interval '1 minute' AS at,
+		CASE n % 4 WHEN 1 THEN '{other}'::uuid ELSE '{account}' END AS account
 	FROM generate_series(1, 20000) n;
 INSERT INTO measurement_runs (account_id, id, credential_id, status, measurement_type, methodology_version, model_ids, question_ids,
 		repetitions, locale, country, language, total_jobs, created_at, started_at, finished_at)

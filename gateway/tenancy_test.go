@@ -115,7 +115,8 @@ func TestWalkWhileRowsAreAdded(t *testing.T) {
 				$4 FROM generate_series(1, $3::integer)`, account, f.credentials["pages"], n, created)
 	}
 	add(45)
-	want := storetest.Value[[]string](t, f.pool, `SELECT array_agg(id::text ORDER BY id DESC) FROM measurement_runs WHERE account_id = $1`, account)
+	want := storetest.Value[[]string](t, f.pool,
+		`SELECT array_agg(id::text ORDER BY id DESC) FROM measurement_runs WHERE account_id = $1`, account)
 	var got []string
 	cursor := ""
 	for page := (listPage[struct{ ID string }]{HasMore: true}); page.HasMore; cursor = "&cursor=" + page.NextCursor {
