@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -28,12 +29,12 @@ func TestLargestBody(t *testing.T) {
 		text := strings.Repeat(" ", size)
 		for _, length := range []int64{-1, int64(size)} {
 			x := &exchange{bodies: bodies, admission: someAdmission}
-			received := 0
-			counted := onWrite(func(n int) {
-				if received += n; 2*bodies.taken < received { // Go may allocate more than was asked for
-					t.Fatalf("%d of %d bytes are received, %d count", received, size, bodies.taken)
+			received := httptest.NewRecorder()
+			counted := hookedWriter{received, func() {
+				if 2*bodies.taken < received.Body.Len() { // Go may allocate more than was asked for
+					t.Fatalf("%d of %d bytes are received, %d count", received.Body.Len(), size, bodies.taken)
 				}
-			})
+			}}
 			body := io.TeeReader(strings.NewReader(text), counted)
 			got, err := x.readBody(&http.Request{ContentLength: length, Body: io.NopCloser(body)})
 			bodies.release(x.credential().AccountID, x.held)
@@ -48,14 +49,6 @@ func TestLargestBody(t *testing.T) {
 
 // someAdmission is that of a credential without a name.
 var someAdmission = &limits.Admission{Credential: &auth.Credential{}}
-
-// onWrite is called with the length of each write.
-type onWrite func(n int)
-
-func (f onWrite) Write(p []byte) (int, error) {
-	f(len(p))
-	return len(p), nil
-}
 
 // TestReadsThatWaitAreBounded: an account cannot take all places in the queue. A read leaves it when it is served, when
 // its request has ended, and when it has waited for too long.

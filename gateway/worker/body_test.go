@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -37,15 +36,11 @@ func completed(members string) string {
 // bounds of bodies.
 func TestAnsweredAt(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{"2026-01-02T03:09:05Z": "[]", "2026-01-02T03:09:06Z": "[#/jobs/0/answer/answered_at]",
-		"2026-01-02T04:09:05+01:00": "[]", "2026-01-02 03:04:05Z": "[#/jobs/0/answer/answered_at]"} {
+	for text, ok := range map[string]bool{"2026-01-02T03:09:05Z": true, "2026-01-02T03:09:06Z": false,
+		"2026-01-02T04:09:05+01:00": true, "2026-01-02 03:04:05Z": false} {
 		_, _, faults := readSettlements(parse(t, completed(`"answered_at":"`+text+`"`)), now)
-		pointers := []string{}
-		for _, f := range faults {
-			pointers = append(pointers, f.Pointer)
-		}
-		if got := fmt.Sprint(pointers); got != want {
-			t.Errorf("%s: faults %s, want %s", text, got, want)
+		if (len(faults) == 0) != ok || !ok && faults[0].Pointer != "#/jobs/0/answer/answered_at" {
+			t.Errorf("%s: faults %+v", text, faults)
 		}
 	}
 }
