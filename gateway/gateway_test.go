@@ -116,7 +116,8 @@ func TestFaultClock(t *testing.T) {
 		if at := list.Data[0].CreatedAt; at.Before(before) || at.After(after) || !strings.Contains(w.Body.String(), `Z"`) {
 			t.Errorf("%v off: the run was created at %v, and it was between %v and %v", off, at, before, after)
 		}
-		reset, err := strconv.ParseInt(w.Header()["X-RateLimit-Reset"][0], 10, 64) // in this spelling
+		header := "X-RateLimit-Reset" // in this spelling
+		reset, err := strconv.ParseInt(w.Header()[header][0], 10, 64)
 		if end := time.Unix(reset, 0); err != nil || end.Before(before) || end.After(after.Add(time.Minute)) || reset%60 != 0 {
 			t.Errorf("%v off: the window ends at %v, %v, and it is between %v and %v", off, end, err, before, after)
 		}
