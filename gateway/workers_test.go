@@ -22,7 +22,7 @@ func TestLeasesAndRevocation(t *testing.T) {
 	for response, seconds := range map[string]time.Duration{claimed: 900, renewed: 600} {
 		until, err := time.Parse(time.RFC3339Nano, regexp.MustCompile(`"lease_until":"([^"]*)"`).FindStringSubmatch(response)[1])
 		if lasts := seconds * time.Second; err != nil || until.Before(began.Add(lasts)) || until.After(time.Now().Add(lasts)) {
-			t.Errorf("the lease ends at %v, %v, and began after %v: want %v s", until, err, began, seconds)
+			t.Errorf("the lease ends at %v, %v, and began after %v: want %v", until, err, began, lasts)
 		}
 	}
 
