@@ -67,9 +67,9 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// TestSpentMinute: once a process knows that a minute is spent, it refuses until the minute or the credential changes. A
-// changed limit does not change what the minute has admitted.
-func TestSpentMinute(t *testing.T) {
+// TestSpentMinuteIsNotWritten: once a process knows that a minute is spent, it refuses without a write, until the
+// minute or the credential changes. A changed limit does not change what the minute has admitted.
+func TestSpentMinuteIsNotWritten(t *testing.T) {
 	c := newClock(t)
 	k, l := c.key(t, 2), c.process(t)
 	admit := func(want ...bool) {
@@ -80,8 +80,16 @@ func TestSpentMinute(t *testing.T) {
 			equal(t, admitted, a.Admitted, "request ", i, " is admitted")
 		}
 	}
+	spent := func() {
+		t.Helper()
+		const version = `SELECT string_agg(xmin::text, ' ' ORDER BY window_start) FROM api_rate_limit_buckets`
+		before := storetest.Value[string](t, c.pool, version)
+		admit(false, false)
+		equal(t, before, storetest.Value[string](t, c.pool, version), "versions of the rows after a refusal")
+	}
 	c.to(t, "2030-01-01 12:00:00Z")
-	admit(true, true, false, false)
+	admit(true, true)
+	spent()
 	c.set(t, k, auth.Terms{RateLimit: new(3)})
 	admit(true, false)
 	c.set(t, k, auth.Terms{RateLimit: new(2)})
@@ -90,7 +98,8 @@ func TestSpentMinute(t *testing.T) {
 	c.set(t, k, auth.Terms{RateLimit: new(4)})
 	equal(t, []string{"0 true", "0 false"}, together(t, l, k, k), "two requests where one has room")
 	c.to(t, "2030-01-01 12:01:00Z") // earlier than the process expects
-	admit(true, true, true, true, false, false)
+	admit(true, true, true, true)
+	spent()
 	must(t, ignore(c.admin.RevokeKey(t.Context(), k.id)))
 	unknown(t, l, k, "a revoked key")
 }

@@ -42,6 +42,7 @@ func TestReadsEqualRecomputation(t *testing.T) {
 				for range queries {
 					w.checkMetrics(t)
 					w.checkSources(t)
+					w.checkComparison(t)
 					w.checkFacts(t)
 				}
 				must(t, w.counter.FindUncounted(t.Context()))
@@ -188,6 +189,65 @@ func (w *world) checkSources(t *testing.T) {
 	got, err := visibility.ReadSources(t.Context(), w.pool, w.account, q)
 	must(t, err)
 	compare(t, q, w.sources(q), got)
+}
+
+// checkComparison compares what two sides of a comparison count, and the rates of what they have in common. The
+// verdicts are tested by compare_test.go.
+func (w *world) checkComparison(t *testing.T) {
+	t.Helper()
+	current := visibility.Query{Filter: w.filter(), Zone: time.UTC, Brand: w.someBrand()}
+	current.From, current.To, current.Run = nil, nil, nil
+	baseline := current
+	if w.r.IntN(2) == 0 {
+		current.Run, baseline.Run = &pick(w.r, w.runs).id, &pick(w.r, w.runs).id
+	} else {
+		middle := pick(w.r, w.runs).created
+		current.From, current.To = &middle, new(middle.AddDate(0, 0, 1+w.r.IntN(30)))
+		baseline.From, baseline.To = new(middle.AddDate(0, 0, -1-w.r.IntN(30))), &middle
+	}
+	nowAll, now := w.selected(&current.Filter)
+	beforeAll, before := w.selected(&baseline.Filter)
+	var sides [2]visibility.Side
+	nowSame, beforeSame := basket(now, before, &sides[0]), basket(before, now, &sides[1])
+	sides[0].Answers, sides[1].Answers = w.answerCounts(nowAll), w.answerCounts(beforeAll)
+	var want, rates []visibility.Rate
+	for _, b := range w.brandsByName(current.Brand) {
+		want = append(want, mentions(b, nowSame).rate("no_answers"), mentions(b, beforeSame).rate("no_answers"),
+			citations(b, nowSame).rate("no_sources"), citations(b, beforeSame).rate("no_sources"))
+	}
+	got, err := visibility.ReadComparison(t.Context(), w.pool, w.account, &current, &baseline)
+	must(t, err)
+	for _, row := range got.Rows {
+		rates = append(rates, row.MentionRate.Current, row.MentionRate.Baseline, row.CitationRate.Current, row.CitationRate.Baseline)
+	}
+	queries := []visibility.Query{current, baseline}
+	compare(t, queries, sides, [2]visibility.Side{got.Current, got.Baseline})
+	compare(t, queries, want, rates)
+	compare(t, queries, len(values(nowSame, (*wroteJob).ofQuestion)), got.Questions)
+}
+
+// basket returns the answers of a side that the other side has, too, and counts the others by the first reason that
+// holds.
+func basket(ok, other []*wroteJob, side *visibility.Side) (compared []*wroteJob) {
+	measured := func(j *wroteJob) [5]string {
+		return [5]string{j.question, j.model, j.run.country, j.run.language, j.run.measured}
+	}
+	for _, j := range ok {
+		isSame := func(o *wroteJob) bool { return measured(o) == measured(j) }
+		isServed := func(o *wroteJob) bool { return isSame(o) && orLast(o.version) == orLast(j.version) }
+		switch {
+		case !slices.ContainsFunc(other, isSame):
+			side.LeftOut.NotMeasured++
+		case j.version == nil:
+			side.LeftOut.ModelUnknown++
+		case !slices.ContainsFunc(other, isServed):
+			side.LeftOut.ModelChanged++
+		default:
+			side.Compared++
+			compared = append(compared, j)
+		}
+	}
+	return compared
 }
 
 // checkFacts compares what the results of a run show, and which of them a choice by brand selects.

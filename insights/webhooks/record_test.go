@@ -179,3 +179,41 @@ func TestBacklogCostsNothing(t *testing.T) {
 		{Name: "metrics", SQL: readBacklog, Args: func(*backlog) []any { return []any{10, 50} }},
 	})
 }
+
+// TestRecordManyLocksLast: while many events are recorded, queues are not locked, unless an endpoint has changed since.
+// Then they are recorded again, for the endpoints of the account after that.
+func TestRecordManyLocksLast(t *testing.T) {
+	f := newFixture(t)
+	var free []int
+	tx := storetest.Begin(t, f.Pool, "")
+	must(t, RecordMany(t.Context(), tx, []store.ID{f.account}, func(yield func([]events.Cause) bool) {
+		for range 2 {
+			if !yield([]events.Cause{cause(f.account, events.RunCompleted)}) {
+				return
+			}
+			free = append(free, storetest.Value[int](t, f.Pool,
+				`WITH free AS (SELECT FROM webhook_queues FOR UPDATE SKIP LOCKED) SELECT count(*) FROM free`))
+			if len(free) == 2 {
+				f.endpoint(f.account, "https://b/")
+			}
+		}
+	}))
+	equal(t, []int{1, 1, 0, 0}, free, "queues that are not locked")
+	must(t, tx.Commit(t.Context()))
+	f.Rows(t, 2, `events`)
+	f.Rows(t, 4, `webhook_deliveries`)
+	f.Rows(t, 1, `webhook_queues WHERE wake_at <= now()`)
+}
+
+// TestEventTime: an event and its deliveries have one time, which is not before what caused the event in the same
+// transaction. The account is due from then on, however long ago the transaction began.
+func TestEventTime(t *testing.T) {
+	f := newFixture(t)
+	tx := storetest.Begin(t, f.Pool, `CREATE TEMPORARY TABLE cause ON COMMIT DROP AS SELECT clock_timestamp() AS at`)
+	must(t, Record(t.Context(), tx, []events.Cause{cause(f.account, events.RunCompleted)}))
+	var ordered bool
+	must(t, tx.QueryRow(t.Context(), `
+SELECT c.at <= e.created_at AND e.created_at = d.created_at AND c.at <= q.wake_at
+FROM cause c, webhook_queues q, events e JOIN webhook_deliveries d ON d.account_id = e.account_id AND d.event_id = e.id`).Scan(&ordered))
+	equal(t, true, ordered, "the event and the wake follow the cause, and the delivery has the time of the event")
+}

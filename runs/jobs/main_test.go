@@ -55,7 +55,13 @@ func newSite(t *testing.T) *site {
 // ownSite returns a site that is not used by another test.
 func ownSite(t testing.TB) *site {
 	t.Helper()
-	s := &site{database: &database{url: storetest.URL(t)}, t: t}
+	return siteAt(t, storetest.URL(t))
+}
+
+// siteAt makes a site of an empty database.
+func siteAt(t testing.TB, url string) *site {
+	t.Helper()
+	s := &site{database: &database{url: url}, t: t}
 	s.pool = s.open("")
 	s.d = s.dispatcher(Config{LockWait: "1min"})
 	s.exec(`

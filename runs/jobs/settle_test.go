@@ -249,3 +249,40 @@ func TestFailedCountSettlesNothing(t *testing.T) {
 		equal(t, []int{1, 1}, []int{counted, finished}, "counted answers and finished runs")
 	}
 }
+
+// TestLargeSettlementsAreSplit: settlements are split into parts that fit into half of a batch, with a transaction each.
+func TestLargeSettlementsAreSplit(t *testing.T) {
+	s := newSite(t)
+	const half = maxBatchWeight / 2
+	var all []Settlement
+	for _, size := range []int{0, half * 2, half/2 - 1, half/2 - 1, half / 2} { // of answers in KiB
+		a := &answers.Answer{Text: strings.Repeat("x", size<<10)}
+		all = append(all, Settlement{Attempt: 1, Outcome: Completed, Answer: a})
+	}
+	equal(t, "stale stale stale stale stale", s.report(Reporter{}, all...))
+	equal(t, uint64(4), s.d.reports.Stats().Inputs, "transactions")
+}
+
+// TestAwayStandby: a claim that finds no jobs does not wait for a synchronous standby that is away. A settlement that
+// is repeated because the standby did not confirm the first one waits for the standby, too.
+func TestAwayStandby(t *testing.T) {
+	t.Parallel()
+	url := storetest.NewCluster(t, "synchronous_standby_names=away").URL()
+	s := siteAt(t, url+"&synchronous_commit=local") // does not wait for the standby
+	waiting := s.open("&synchronous_commit=on")
+	impatient := s.dispatcher(Config{Pool: waiting, Timeout: time.Second})
+	s.order(1)
+	held := s.claim(1)
+	for try := range 2 {
+		got, err := impatient.Settle(t.Context(), Reporter{}, []Settlement{settlement(held[0], Completed)})
+		if err == nil {
+			t.Errorf("settlement %d is acknowledged: %v", try+1, got)
+		}
+	}
+	patient := s.on(s.dispatcher(Config{Pool: waiting}))
+	for range 33 { // nextval writes WAL once for 33 numbers
+		patient.claim(1)
+	}
+	equal(t, "settled", s.settle(Completed, held...))
+	s.check()
+}

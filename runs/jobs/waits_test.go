@@ -128,3 +128,34 @@ func (s *site) claimInTime(run store.ID) {
 		s.t.Errorf("claimed %+v, %v", got, err)
 	}
 }
+
+// TestChangedRowsAreNotLost: another transaction changes a row between its read by a claim or a settlement and the
+// statement that changes it, without the lock that the package takes for such changes. The transaction is repeated, and
+// no change is lost.
+func TestChangedRowsAreNotLost(t *testing.T) {
+	s := newSite(t)
+	s.order(10)
+	held := s.claim(2)
+	const turns, leases = `UPDATE job_turns SET turn = turn`, `UPDATE job_leases SET tries = tries WHERE ordinal = $1`
+	whileChanging := func(f func(), change string, args ...any) {
+		t.Helper()
+		tx := storetest.Begin(t, s.pool, change, args...)
+		s.whileWaiting(f, func() { must(t, tx.Commit(t.Context())) })
+	}
+	claim := func(n int) func() { return func() { held = append(held, s.claim(n)...) } }
+	turn := func() int { return s.count(`SELECT turn FROM job_turns`) }
+	before := turn()
+	whileChanging(claim(1), turns)
+	if len(held) != 3 || turn() <= before {
+		t.Errorf("%d jobs and turn %d, want 3 and a turn after %d", len(held), turn(), before)
+	}
+	whileChanging(func() { s.settle(Completed, held[:2]...) }, leases, 1)
+	equal(t, 0, s.count(`SELECT count(*) FROM job_leases WHERE ordinal <= 2`), "leases of settled jobs are left")
+	whileChanging(claim(7), turns)
+	equal(t, 10, len(held), "jobs")
+	equal(t, 0, s.rows("job_turns"), "turns")
+	s.settle(Released, held[2])
+	s.sweep() // makes the lease ready
+	whileChanging(claim(1), leases, 3)
+	equal(t, "settled settled settled settled settled settled settled settled", s.settle(Completed, held[3:]...))
+}

@@ -111,3 +111,26 @@ func TestFullProcessYields(t *testing.T) {
 	f.deliver()
 	equal(t, []int{minFetch + 1, 1}, []int{first.received(), second.received()}, "requests of the accounts")
 }
+
+// TestBytesOfRound: a round reads events until those in memory have limits.bytes. Later rounds read the others.
+func TestBytesOfRound(t *testing.T) {
+	f := newFixture(t)
+	r := newReceiver(t, 204)
+	const accounts, each = 10, 20
+	for range accounts {
+		f.customer(r.URL).record(each)
+	}
+	f.d.turns.limits.bytes = 1000
+	f.d.stopping = true // no attempt starts
+	for range 2 {
+		f.poll()
+		if n := f.d.turns.bytes; n < 1000 || n > 1200 { // with the last event
+			t.Errorf("%d bytes in memory, the limit is 1000", n)
+		}
+	}
+	f.d.stopping = false
+	for range accounts * each {
+		f.deliver()
+	}
+	equal(t, accounts*each, r.received(), "requests")
+}

@@ -90,3 +90,15 @@ func TestKeyFile(t *testing.T) {
 		t.Errorf("%d warnings: %s", n, &log)
 	}
 }
+
+// TestPlaceholderIsNoSecret: a key that is too short to be secret is a word that an answer may have.
+func TestPlaceholderIsNoSecret(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{"ollama": "of ollama", "token-abc123": "of [key]"} {
+		x := newTest(t, "chat", "http://127.0.0.1:1", func(c *Config) { c.Key = &Key{value: key} })
+		x.transport = canned{200, nil, ofChat(`{"message":{"content":"of ` + key + `"}}`)}
+		if got, _ := outcome(t, x, testJob("m", false)); !strings.Contains(got, `"text":"`+want+`"`) {
+			t.Errorf("with the key %s: %s", key, got)
+		}
+	}
+}
