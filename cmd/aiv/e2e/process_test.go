@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"aiv/store/private"
 	"aiv/store/storetest"
 )
 
@@ -74,7 +75,10 @@ func launch(t *testing.T, cmd *exec.Cmd) *process {
 		cmd.Stderr = p.log
 	}
 	cmd.WaitDelay = 30 * time.Second // if a child that outlives it has its output
-	endWithThread(cmd)
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	private.DieWithParent(cmd.SysProcAttr, syscall.SIGKILL)
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // until the command has ended
