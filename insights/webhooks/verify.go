@@ -6,7 +6,7 @@ import "aiv/store"
 func Invariants() []store.Invariant {
 	return []store.Invariant{{
 		Name: "webhook_queues_wake",
-		Doc:  "An account with pending deliveries to enabled endpoints has a queue that wakes: without an owner, no later than the first is due.",
+		Doc:  "An account with pending deliveries to enabled endpoints has a queue that wakes: without an owner, now or when the first is due.",
 		Query: `
 SELECT format('account %s wakes at %s, and a delivery is due at %s', d.account_id, q.wake_at, d.first)
 FROM (
@@ -15,7 +15,7 @@ FROM (
   JOIN webhook_endpoints e ON e.account_id = d.account_id AND e.id = d.endpoint_id AND e.deleted_at IS NULL AND e.disabled_reason IS NULL
   WHERE d.status = 'pending' GROUP BY d.account_id) d
 LEFT JOIN webhook_queues q ON q.account_id = d.account_id
-WHERE q.account_id IS NULL OR q.owner IS NULL AND q.wake_at > d.first OR q.wake_at = 'infinity'`,
+WHERE q.account_id IS NULL OR q.owner IS NULL AND q.wake_at > GREATEST(d.first, clock_timestamp()) OR q.wake_at = 'infinity'`,
 	}}
 }
 
