@@ -143,18 +143,3 @@ func TestCatalogIsExportedToAFile(t *testing.T) {
 		t.Errorf("files left: %s", left)
 	}
 }
-
-// TestJSONArray: wherever the writes are cut, JSON Lines become one array.
-func TestJSONArray(t *testing.T) {
-	for lines, want := range map[string]string{"": "[]\n", "{}\n": "[{}]\n", "{\"a\":1}\n{}\n{\"b\":2}\n": `[{"a":1},{},{"b":2}]` + "\n"} {
-		for cut := range len(lines) + 1 {
-			var got strings.Builder
-			a := newJSONArray(&got)
-			n, _ := io.WriteString(a, lines[:cut])
-			m, _ := io.WriteString(a, lines[cut:])
-			if err := a.end(); n+m != len(lines) || err != nil || got.String() != want {
-				t.Errorf("%q cut at %d: got %q, %v, want %q", lines, cut, got.String(), err, want)
-			}
-		}
-	}
-}

@@ -8,7 +8,7 @@ import (
 // What the expected results of reads are made with. The tests below have the tables of the methodology.
 type Split = split
 
-var NewRate, NewShare, NewDifference = newRate, newShare, difference
+var NewRate, NewShare = newRate, newShare
 
 func NewSplit(count, of int) Split { return split{int32(count), int32(of)} }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -192,7 +193,7 @@ func (w *world) checkSources(t *testing.T) {
 }
 
 // checkComparison compares what two sides of a comparison count, and the rates of what they have in common. The
-// verdicts are tested by compare_test.go.
+// verdicts are tested by numbers_test.go.
 func (w *world) checkComparison(t *testing.T) {
 	t.Helper()
 	current := visibility.Query{Filter: w.filter(), Zone: time.UTC, Brand: w.someBrand()}
@@ -232,9 +233,11 @@ func basket(ok, other []*wroteJob, side *visibility.Side) (compared []*wroteJob)
 	measured := func(j *wroteJob) [5]string {
 		return [5]string{j.question, j.model, j.run.country, j.run.language, j.run.measured}
 	}
+	dated := regexp.MustCompile(`^(?s)(.*)[-@](20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])|20\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))$`)
+	served := func(j *wroteJob) string { return dated.ReplaceAllString(orLast(j.version), "$1") }
 	for _, j := range ok {
 		isSame := func(o *wroteJob) bool { return measured(o) == measured(j) }
-		isServed := func(o *wroteJob) bool { return isSame(o) && orLast(o.version) == orLast(j.version) }
+		isServed := func(o *wroteJob) bool { return isSame(o) && served(o) == served(j) }
 		switch {
 		case !slices.ContainsFunc(other, isSame):
 			side.LeftOut.NotMeasured++

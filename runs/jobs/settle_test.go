@@ -204,6 +204,11 @@ func TestRevokedWorkerChangesNothing(t *testing.T) {
 	other := storetest.Begin(t, s.pool, lockClaims)
 	claim := s.goClaim(ClaimRequest{Worker: revoked})
 	storetest.UntilWaiting(t, s.pool, "advisory")
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := s.d.Claim(left, request(ClaimRequest{})); err == nil { // it would follow the claim that waits
+		t.Error("the claim of a client that has left succeeds")
+	}
 	s.exec(`INSERT INTO workers (id, name, token_hash, revoked_at) VALUES ($1, 'worker', sha256(''), now())`, revoked)
 	must(t, other.Rollback(t.Context()))
 	if got, err := claim(); err != auth.ErrUnknownWorker || len(got) != 0 {
@@ -219,6 +224,7 @@ func TestRevokedWorkerChangesNothing(t *testing.T) {
 	}
 	equal(t, "running: 1 of 3 jobs running, 1 completed, 0 failed, 0 canceled", s.state(run))
 	equal(t, "stale", s.report(Reporter{Providers: []string{"p2"}}, settlement(held[1], Completed)), "from another provider's worker")
+	equal(t, 1, len(s.claim(1)), "jobs that the client that has left did not get")
 }
 
 // TestFailedCountSettlesNothing: a job is settled together with what is counted in its answer and with what its final

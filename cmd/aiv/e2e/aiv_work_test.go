@@ -182,6 +182,16 @@ func TestEngineAnswers(t *testing.T) {
 	w := startEngine(enginestest.Key)
 	dispatch.hasMetrics(t, "aiv_claims_waiting 1")
 	storetest.Equal(t, 0, len(fake.Requests()), "requests while the provider is paused")
+	short := enginestest.Answer(200, fake.Short())
+	fake.Then(short, short, short, short, short, func(rw http.ResponseWriter, _ *http.Request) { // net/http would log what follows
+		conn, _, err := rw.(http.Hijacker).Hijack()
+		if err == nil {
+			defer conn.Close()
+			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s%s",
+				len(fake.Short()), fake.Short(), enginestest.Key)
+			conn.Read(make([]byte, 1)) // until the client closes it
+		}
+	})
 	cli[any](t, url, "providers", "resume", "p", "-note", "a new key")
 	serve.awaitRun(t, key.Key, run, `"status":"completed"`)
 	results := serve.get(t, "/v1/runs/"+run+"/results", key.Key).body

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"errors"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,6 +25,20 @@ func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
 	args := append([]string{"-c", `ulimit -n 128 && exec "$0" "$@"`, binary}, onFreePorts("serve")...)
 	p := start(t, storetest.URL(t), exec.Command("sh", args...))
+	// Connections to a database whose machine is lost end after 15 s, with unacknowledged data (18: TCP_USER_TIMEOUT) or
+	// without.
+	conn, err := open(t, storetest.URL(t)).Config().ConnConfig.DialFunc(t.Context(), "tcp", p.host())
+	must(t, err)
+	defer conn.Close()
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	must(t, err)
+	must(t, raw.Control(func(fd uintptr) {
+		for name, want := range map[int]int{18: 15_000, syscall.TCP_KEEPIDLE: 3, syscall.TCP_KEEPINTVL: 3, syscall.TCP_KEEPCNT: 4} {
+			if got, err := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, name); got != want || err != nil {
+				t.Errorf("option %d is %d, want %d", name, got, want)
+			}
+		}
+	}))
 	p.connect(t, "127.0.0.1", 140, "")
 	other := &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dialerFrom("127.0.0.2").DialContext}}
 	for _, address := range []string{p.admin + "/livez", p.admin + "/readyz", "http://" + p.host() + gateway.Base + "/docs"} {

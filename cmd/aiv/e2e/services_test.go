@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -48,6 +49,12 @@ func TestRightsOfTheRole(t *testing.T) {
 		`aiv_jobs_claimed_total{provider="p"} 8`, `aiv_jobs_settled_total{provider="p",outcome="completed"} 6`,
 		`aiv_requests_total{route="POST /worker/v1/settle",status="200"} 4`, `aiv_task_runs_total{task="end_leases",result="failed"} 0`)
 	d.documentsMetrics(t)
+
+	leaving, leave := context.WithCancel(t.Context())
+	go w.post(leaving, "/claim", `{"providers":null,"limit":1,"wait_seconds":30,"lease_seconds":600}`)
+	d.hasMetrics(t, "aiv_claims_waiting 1")
+	leave()
+	d.awaitLog(t, `"route":"POST /worker/v1/claim","status":0,`)
 
 	// The claim would wait for longer than -drain, and then the dispatcher would end with an error.
 	ended := make(chan struct{})

@@ -45,6 +45,8 @@ func TestFaultStandby(t *testing.T) {
 		serves[i].hasMetrics(t, "aiv_standby_current 1")
 	}
 	worker := newWorkerClient(t, primary.URL(), startDispatch(t, primary.URL()))
+	refuses(t, standby.URL(), "the database server is a standby, which is read-only; name the primary", "serve", "-migrate")
+	refuses(t, standby.URL(), "the database server is a standby, ", onFreePorts("dispatch")...)
 
 	const rounds = 3
 	for i := range rounds {
@@ -144,7 +146,7 @@ func TestStandbyOfLostPrimary(t *testing.T) {
 	next, other := primary.Standby(t), primary.Standby(t)
 	url := storetest.ClusterURL("&target_session_attrs=read-write", primary, next)
 	_, key := customer(t, url)
-	p := startServe(t, url, "-read-url", other.URL())
+	p := startServe(t, url, "-read-url", storetest.ClusterURL("&target_session_attrs=standby", next, other))
 	const replayed = `SELECT count(*) = %d FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()`
 	waitUntil(t, primary.URL(), fmt.Sprintf(replayed, 2))
 	p.hasMetrics(t, "aiv_standby_current 1")

@@ -31,6 +31,9 @@ func TestLinksAreRequestedOnce(t *testing.T) {
 	mux.Handle("/v1beta/", api)
 	mux.HandleFunc(linkPath+"{link}", func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
+		if !r.Close { // else package http repeats a request if the server closes a connection that was used before
+			t.Error("the connection of a link may be used again")
+		}
 		for name := range r.Header {
 			if name != "User-Agent" && name != "Accept-Encoding" && name != "Connection" {
 				t.Errorf("a link is requested with the header %s", name)
