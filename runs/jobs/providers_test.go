@@ -50,9 +50,20 @@ func TestProviderStates(t *testing.T) {
 		t.Errorf("a throttled provider: %s", why)
 	}
 	must(t, s.admin().Resume(t.Context(), "p1", "the provider answers again"))
+	want("18 waiting, 2 leased, ", "20 waiting, 0 leased, the provider is paused: maintenance")
 	s.exec(`UPDATE provider_dependencies SET met = provider_code = 'p2' OR dependency NOT IN ('secret', 'contract')`)
 	want("18 waiting, 2 leased, the provider lacks secret, contract",
 		"20 waiting, 0 leased, the provider is paused: maintenance")
+	for _, limits := range []ProviderLimits{
+		{}, {PerMinute: ProviderLimit{true, new(-1)}}, {InFlight: ProviderLimit{true, new(MaxProviderLimit + 1)}},
+	} {
+		if err := s.admin().SetLimits(t.Context(), "p1", limits); err == nil {
+			t.Errorf("%+v was accepted", limits)
+		}
+	}
+	if s.admin().Pause(t.Context(), "p1", " ") == nil || s.admin().Pause(t.Context(), "p3", "x") == nil {
+		t.Error("a pause without a note, or of no provider, was accepted")
+	}
 }
 
 // TestUnavailablePausesTheProvider: the job is queued again at once without a try, its provider is paused for every
