@@ -84,6 +84,11 @@ func TestUnfinishedJobs(t *testing.T) {
 	queue, err := runs.ReadQueue(t.Context(), s.pool)
 	must(t, err)
 	equal(t, []int64{2, 7 + 9}, []int64{queue.OpenRuns, queue.QueuedJobs}, "open runs, and their jobs that are neither running nor final")
+	backlog, err := runs.ReadBacklog(t.Context(), s.pool, 1)
+	must(t, err)
+	if backlog.Runs != 1 || backlog.Oldest <= 0 {
+		t.Errorf("%+v, want one run, the bound", backlog)
+	}
 	// Two runs that fit together only if finished jobs do not count.
 	s.meter(nil, new(int64(6020)))
 	createAtOnce(t, r, 2, func(i int) *runs.CreateRequest { return s.request(fmt.Sprint("together ", i), 1, 9, 1) })
