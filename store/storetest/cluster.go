@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -57,32 +55,6 @@ func unpackCluster(t testing.TB, settings []string) *Cluster {
 	return c
 }
 
-// Unpack fills an empty folder, and gives it to the server's user, who may not be able to open the archive.
-func Unpack(dir string) error {
-	path, err := Archive()
-	if err != nil {
-		return err
-	}
-	archive, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer archive.Close()
-	owner, err := private.ServerUser("")
-	if err != nil {
-		return err
-	}
-	if err := chownToServer(dir); err != nil {
-		return err
-	}
-	tar := exec.Command("tar", "-x", "-C", dir)
-	tar.Stdin, tar.SysProcAttr = archive, &syscall.SysProcAttr{Credential: owner}
-	if out, err := tar.CombinedOutput(); err != nil {
-		return fmt.Errorf("unpack %s: %w: %s", path, err, out)
-	}
-	return nil
-}
-
 // Standby creates and starts a streaming standby of the cluster.
 func (c *Cluster) Standby(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
@@ -124,58 +96,6 @@ func makeCluster(settings []string) (*Cluster, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// chownToServer gives folders to the user that the server runs as.
-func chownToServer(dirs ...string) error {
-	owner, err := private.ServerUser("")
-	if owner == nil {
-		return err
-	}
-	for _, dir := range dirs {
-		err = errors.Join(err, os.Chown(dir, int(owner.Uid), int(owner.Gid)))
-	}
-	return err
-}
-
-const clusterPrefix = "aiv-server-"
-
-// lockDir locks a folder, unless another process has it locked.
-func lockDir(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// removeAbandoned removes the folders of test processes that were killed. Their servers have ended: the kernel ends them
-// or, on other systems than Linux, PostgreSQL itself when its folder is gone. A new folder is perhaps not locked yet.
-var removeAbandoned = sync.OnceFunc(func() {
-	for _, parent := range []string{memory, os.TempDir()} {
-		dirs, _ := filepath.Glob(filepath.Join(parent, clusterPrefix+"*")) // the pattern is valid
-		for _, dir := range dirs {
-			info, err := os.Lstat(dir)
-			if err != nil || !info.IsDir() || !ours(info) || time.Since(info.ModTime()) < time.Minute {
-				continue
-			}
-			if f, err := lockDir(dir); err == nil {
-				(&Cluster{Dir: dir}).remove()
-				f.Close()
-			}
-		}
-	}
-})
-
-// ours reports whether a file belongs to this user or to the one that the server runs as.
-func ours(info os.FileInfo) bool {
-	owner := info.Sys().(*syscall.Stat_t).Uid
-	server, err := private.ServerUser("")
-	return owner == uint32(os.Geteuid()) || err == nil && server != nil && owner == server.Uid
 }
 
 // Data returns the path of the data folder.
@@ -222,24 +142,6 @@ func (c *Cluster) start(ctx context.Context) error {
 		}
 	}
 }
-
-// Command returns one of PostgreSQL's installed programs, which runs as the user of a server.
-func Command(name string, args ...string) (*exec.Cmd, error) {
-	binaries, err := installed()
-	if err != nil {
-		return nil, err
-	}
-	owner, err := private.ServerUser("")
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(filepath.Join(binaries, name), args...)
-	cmd.Dir, cmd.Stderr, cmd.SysProcAttr = "/", os.Stderr, &syscall.SysProcAttr{Credential: owner}
-	return cmd, nil
-}
-
-// installed finds the programs once, because that takes several processes.
-var installed = sync.OnceValues(private.Binaries)
 
 func (c *Cluster) launch() error {
 	args := []string{"-D", c.Data(), "-k", c.Dir, "-p", clusterPort, "-c", "listen_addresses=", "-c", "shared_buffers=32MB",
