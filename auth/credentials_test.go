@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestKnownCredential: a request finds what an operator has set. An account's own quota replaces that of its plan, also
-// where it is none.
+// TestKnownCredential: a request finds what an operator has set. An account's own quota replaces its plan's, even if it
+// is none.
 func TestKnownCredential(t *testing.T) {
 	o := newOffice(t)
 	scopes := []string{"runs:write", "runs:read"}

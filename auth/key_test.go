@@ -23,7 +23,7 @@ var knownKeys = []string{
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// swapCase converts from base62 of [big.Int], which has lower-case letters before upper-case ones, to that of keys.
+// swapCase converts from base62 of [big.Int], which has lower-case letters before upper-case ones, to the base62 of keys.
 func swapCase(r rune) rune {
 	if unicode.IsUpper(r) {
 		return unicode.ToLower(r)

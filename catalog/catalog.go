@@ -5,7 +5,7 @@
 // catalog_revision, own_questions, own_question_tags and own_question_accounts. The gateway reads it for the catalog
 // routes and adds and changes own questions; package checks reads it for its checks; command aiv imports, exports and
 // changes it. Every change of an operator increases catalog_revision in its own transaction, and readers compare that
-// revision with the one of the snapshot that they hold. Own questions are read from the database each time.
+// revision with the revision of the snapshot that they hold. Own questions are read from the database each time.
 package catalog
 
 import (

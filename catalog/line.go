@@ -29,9 +29,9 @@ func newIncoming() *incoming {
 				{Query: unknownAccounts, Reason: "unknown account"},
 				{Query: erasedAccounts, Reason: "the account is erased"},
 				{Query: movedQuestions, CitusTables: existingOwn,
-					Reason: "account_id differs from that of the existing question; it cannot be changed"},
+					Reason: "account_id differs from the existing question's; it cannot be changed"},
 				{Query: changedQuestions, CitusTables: existingOwn,
-					Reason: "text, language or country differs from that of the existing question; these cannot be changed; add another question"},
+					Reason: "text, language or country differs from the existing question's; these cannot be changed; add another question"},
 			},
 		},
 	}

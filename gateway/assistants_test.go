@@ -63,7 +63,7 @@ func TestToolsAndRoutes(t *testing.T) {
 	}
 }
 
-// argumentOf returns what a schema of a parameter and that of an argument have in common: the type, the words, and the
+// argumentOf returns what the schemas of a parameter and of an argument have in common: the type, the words, and the
 // bounds.
 func (d schemaDocument) argumentOf(schema any) string {
 	s := d.resolve(schema)

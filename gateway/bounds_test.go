@@ -47,7 +47,7 @@ func TestLargestBody(t *testing.T) {
 	}
 }
 
-// someAdmission is that of a credential without a name.
+// someAdmission is the admission of a credential without a name.
 var someAdmission = &limits.Admission{Credential: &auth.Credential{}}
 
 // TestReadsThatWaitAreBounded: an account cannot take all places in the queue. A read leaves it when it is served, when

@@ -41,8 +41,8 @@ func TestCSVFields(t *testing.T) {
 	}
 }
 
-// TestUsageDocument: a month is that of UTC in any time zone of the process, and a quota that was lowered leaves
-// nothing.
+// TestUsageDocument: a month is a month of UTC in any time zone of the process, and a quota that was lowered
+// leaves nothing.
 func TestUsageDocument(t *testing.T) {
 	month := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC).In(time.FixedZone("", -3600))
 	got := newUsageDocument(runs.MonthlyUsage{Month: month, Jobs: 10}, new(int64(9)))

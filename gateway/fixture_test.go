@@ -236,8 +236,8 @@ func (f *fixture) target(t testing.TB) *target {
 }
 
 // serveWorkers serves the worker interface on the fixture's database, as aiv dispatch does, and gives the target
-// workers: main, which may have the jobs of the model golden/worked, elsewhere, which may have those of another
-// provider only, and revoked.
+// workers: main, which may have the jobs of the model golden/worked, elsewhere, which may only have jobs of another
+// provider, and revoked.
 func (f *fixture) serveWorkers(t *testing.T, at *target) *jobs.Dispatcher {
 	t.Helper()
 	for name, provider := range map[string]string{"main": "worked", "elsewhere": "pending", "revoked": "worked"} {

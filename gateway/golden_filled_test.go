@@ -33,7 +33,7 @@ type answer struct {
 	body    []byte
 }
 
-// code is that of a problem, "" of a success.
+// code returns the code of a problem, "" for a success.
 func (a *answer) code() string {
 	if m := regexp.MustCompile(`"code":"(\w+)"`).FindSubmatch(a.body); m != nil && a.status >= 400 {
 		return string(m[1])
@@ -43,7 +43,7 @@ func (a *answer) code() string {
 
 var exchangesRead []filledExchange // by the first test that needs them; none of these is parallel
 
-// goldenExchanges are those of all golden files, in the order of the files, as they are after TestGolden.
+// goldenExchanges returns the exchanges of all golden files, in the order of the files, as they are after TestGolden.
 func goldenExchanges(t *testing.T) []filledExchange {
 	t.Helper()
 	if exchangesRead != nil {

@@ -156,7 +156,7 @@ func newNames() *names {
 	return &names{map[string]string{}, map[string]string{}, map[string]int{}, map[string]string{}}
 }
 
-// idNames are the names of ids by their prefixes: those of all capabilities, and of ids that are no UUIDs in tables.
+// idNames are the names of ids by their prefixes: all prefixes of capabilities, and two whose ids are stored as text.
 var idNames = func() map[string]string {
 	names := map[string]string{"req": "request", "q": "question"}
 	for name, prefix := range capability.Prefixes() {

@@ -32,7 +32,7 @@ var (
 
 const goldenRoot = "../testdata/golden"
 
-// goldenFS returns the golden files: those of the source, or those in the test binary where there is no source.
+// goldenFS returns the golden files: the source's, or the copies in the test binary where there is no source.
 func goldenFS() fs.FS {
 	if _, err := os.Stat(goldenRoot); err != nil {
 		return golden.Files

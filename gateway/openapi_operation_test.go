@@ -41,7 +41,7 @@ func (d schemaDocument) routes() (all []operation) {
 	return all
 }
 
-// operationsOf returns the operations that an exchange uses: that of the base path, and that of the route.
+// operationsOf returns the operations that an exchange uses: one of the base path, one of the route.
 func (d schemaDocument) operationsOf(g *filledExchange) (found []operation) {
 	outer := strings.ToLower(strings.Replace(g.request.Method, "HEAD", "GET", 1))
 	spec, ok := d["paths"].(map[string]any)[Base].(map[string]any)[outer].(map[string]any)

@@ -105,7 +105,7 @@ func TestOpenAPIBodies(t *testing.T) {
 	}
 }
 
-// TestOpenAPIValues compares enumerations, patterns and bounds with those of the program.
+// TestOpenAPIValues compares enumerations, patterns and bounds of the document with the program's.
 func TestOpenAPIValues(t *testing.T) {
 	d, values := openAPI(t), programValues()
 	for at, want := range values {

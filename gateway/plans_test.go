@@ -51,7 +51,7 @@ func TestListPlansReadLittle(t *testing.T) {
 		"/v1/alerts":            {"type=visibility_drop&status=resolved", "status=open&severity=critical"},
 		"/v1/catalog/questions": {"topic=common&status=archived", "language=it&country=XX", "tag=rare&status=active"},
 	}
-	// Which answers mention or cite a brand is read from facts, a row of which has those of up to a thousand jobs.
+	// Which answers mention or cite a brand is read from facts, where one row covers up to a thousand jobs.
 	others := []string{"limit", "cursor", "id", "brand_id", "mentioned", "cited"}
 	unread := []string{"/v1/catalog/models", "/v1/brands", "/v1/schedules", "/v1/webhooks", // they have few rows
 		"/v1/schedules/{id}/occurrences", "/v1/sources"} // tests of packages schedules and visibility read them

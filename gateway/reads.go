@@ -19,7 +19,7 @@ type readQueue struct {
 	wait    time.Duration // maxReadWait; longer in tests
 }
 
-// maxReadWait is how long a read waits for a connection.
+// maxReadWait bounds the time that a read waits for a connection.
 const maxReadWait = 2 * time.Second
 
 func newReadQueue(atATime, maxWaiting int) *readQueue {

@@ -32,7 +32,7 @@ SELECT created_at FROM idempotency_records WHERE created_at < $1 ORDER BY create
 
 const purge = `DELETE FROM idempotency_records WHERE created_at <= $1`
 
-// forget finds the records by the index on created_at, which is that of their runs. No index serves IS NOT DISTINCT
+// forget finds the records by the index on created_at, which equals created_at of their runs. No index serves IS NOT DISTINCT
 // FROM, so the planner cannot use the primary key, which would read the whole account.
 const forget = `
 DELETE FROM idempotency_records i USING unnest($2::uuid[], $3::timestamptz[]) AS r (id, created_at)

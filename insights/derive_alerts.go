@@ -47,7 +47,7 @@ const (
 	minAnswers = 10
 	// large is the smallest difference that gives an alert its largeSeverity.
 	large visibility.Decimal = 3000
-	// maxOpened is how many alerts a run opens.
+	// maxOpened bounds the number of alerts that a run opens.
 	maxOpened = 100
 )
 

@@ -16,7 +16,7 @@ type EventData interface {
 	Alert(*Alert) []byte
 }
 
-// recordStep is how many events one statement writes.
+// One statement writes up to recordStep events.
 const recordStep = 5000
 
 // A candidate is a line after whose import a recommendation is suggested or an alert is open. It causes an event unless

@@ -151,8 +151,8 @@ func (l *Limiter) Admit(ctx context.Context, key auth.Hash) (*Admission, error) 
 	return a, nil
 }
 
-// keepWindows is how long counts are kept: an operator can see a day of them, and a clock that steps back by less than
-// a day still finds the counts of its minutes.
+// Counts are kept for keepWindows: an operator can see a day of them, and a clock that steps back by less than a day
+// still finds the counts of its minutes.
 const keepWindows = 24 * time.Hour
 
 // Purge deletes the counts of minutes older than a day, one minute at a time so that each transaction is short. It

@@ -46,7 +46,7 @@ type key struct {
 	id store.ID
 }
 
-// key creates a key with its own limit, or with that of the plan if it is 0.
+// key creates a key with its own limit, or with the plan's if it is 0.
 func (s *site) key(t testing.TB, limit int) key {
 	t.Helper()
 	terms := auth.Terms{Name: new("key"), Scopes: auth.Scopes}
@@ -83,7 +83,7 @@ func open(t testing.TB, url string) *pgxpool.Pool {
 	return storetest.Open(t, url, store.OpenHot, 4)
 }
 
-// process returns a limiter with its own connections, like that of another process.
+// process returns a limiter with its own connections, like another process's.
 func (s *site) process(t testing.TB) *Limiter {
 	t.Helper()
 	return newLimiter(t, Config{Pool: open(t, s.url), MaxWaiting: 100_000})
@@ -189,8 +189,8 @@ func together(t testing.TB, l *Limiter, keys ...key) (remaining []string) {
 	return remaining
 }
 
-// TestNextRequest changes a credential, its plan or its account between two requests, in another process than that of
-// the requests. Each change holds for the next request.
+// TestNextRequest changes a credential, its plan or its account between two requests, in another process than the
+// requests. Each change holds for the next request.
 func TestNextRequest(t *testing.T) {
 	s := newSite(t)
 	limiter, key, other := s.process(t), s.key(t, 0), s.key(t, 0)

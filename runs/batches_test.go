@@ -71,7 +71,7 @@ func TestBatchWithADuplicate(t *testing.T) {
 			settings, want, written := "", error(nil), 20
 			if quota != nil || storetest.OnCitus() { // a cluster gives up on locks sooner
 				settings, want, written = "&lock_timeout=1s", runs.ErrKeyInUse, 19
-				storetest.SetLockTimeout(t, s.pool, "5s") // on a cluster also that of a batch
+				storetest.SetLockTimeout(t, s.pool, "5s") // on a cluster also of a batch
 			}
 			claimed := begin(t, s.pool, `SET LOCAL session_replication_role = replica`) // so that its run need not be there
 			must(t, ignore(claimed.Exec(t.Context(), `

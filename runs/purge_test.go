@@ -47,7 +47,7 @@ func (s *site) backdate(t *testing.T, to time.Time) {
 			sum(jobs_failed) FROM measurement_runs GROUP BY 1, 2`)
 }
 
-// purge deletes runs that finished before a time. The tables are those of the package and more.
+// purge deletes runs that finished before a time, with rows in the tables of insights and in more.
 func (s *site) purge(ctx context.Context, before time.Time, progress func(runs.Purged), more ...schema.Table) (runs.Purged, error) {
 	p := &runs.Purger{Pool: s.pool, Actor: "test", Tables: slices.Concat(insights.Capability.Tables, more), Progress: progress}
 	return p.FinishedBefore(ctx, before, day)

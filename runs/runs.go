@@ -172,7 +172,7 @@ func New(cfg Config) *Runs {
 	return r
 }
 
-// maxBatchReads is how many runs are read in a batch.
+// maxBatchReads bounds the number of runs that are read in a batch.
 const maxBatchReads = 200
 
 // maxLargeWaiting bounds the large runs that wait. More cannot be written before their callers give up.

@@ -66,7 +66,7 @@ WHERE (r.id, r.credential_id, r.total_jobs, r.measurement_type, r.methodology_ve
 		},
 		{
 			Name: "account_months",
-			Doc:  "An account's totals of a month are those of its runs, and of the runs that were purged.",
+			Doc:  "An account's totals of a month equal the sums over its runs and the runs that were purged.",
 			Query: `
 SELECT format('account %s, month %s: %s runs, %s jobs, %s completed, %s failed, %s canceled; its runs have %s, %s, %s, %s, %s',
   account_id, month, m.runs, m.jobs_ordered, m.jobs_completed, m.jobs_failed, m.jobs_canceled, r.runs, r.ordered, r.completed, r.failed, r.canceled)

@@ -19,7 +19,7 @@ func Now(ctx context.Context, db Querier) (now time.Time, err error) {
 	return now, err
 }
 
-// maxClockSkew is how far the clocks of the process and the database may be apart for a purge.
+// maxClockSkew bounds the difference between the clocks of the process and the database at which a purge runs.
 const maxClockSkew = time.Minute
 
 // A ClockError reports that the clocks of the process and the database disagree, so that the age of rows is not known.

@@ -166,8 +166,8 @@ func parseFault(err error) error {
 	return errors.New("the database URL is not valid; its form is postgres://user:password@host:port/database")
 }
 
-// lostAfter is how long a connection outlives the machine at its other end. All connections of a pool then end at once.
-// Otherwise each of them would fail a request, which waits for the connection until its deadline.
+// A connection outlives the machine at its other end by lostAfter. All connections of a pool then end at once. Otherwise
+// each of them would fail a request, which waits for the connection until its deadline.
 const lostAfter = 15 * time.Second
 
 // dial connects to a server so that the connection ends if the server's machine stops without closing it.

@@ -56,7 +56,7 @@ type StandbyStats struct {
 	Lag      time.Duration // at the latest check: since the standby last had all that the primary had
 }
 
-// checkInterval is how often a Standby is checked.
+// checkInterval is the time between two checks of a Standby.
 const checkInterval = 500 * time.Millisecond
 
 // OpenStandby makes a pool for a standby, which need not be reachable. It refuses a database that is distributed by

@@ -85,7 +85,7 @@ func ofStoredValue(err error) bool {
 	return !rejected && !IsUnavailable(err)
 }
 
-// citusReads is how often a violation is read on Citus before it is returned.
+// On Citus a violation is read citusReads times before it is returned.
 const citusReads = 10
 
 // checkAgain returns what is still there of a violation. Rows beyond those that a Violation has cannot be compared.

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// layers lists the folders of the project from top to bottom. A package may import those of its own folder and of lower
-// layers.
+// layers lists the folders of the project from top to bottom. A package may import packages of its own folder and of
+// lower layers.
 var layers = []string{"cmd", "gateway", "checks limits", "runs", "insights", "auth catalog idempotency", "store"}
 
 // pure lists packages that import none of the project: insights/brands/match has no database and no clock.

@@ -39,7 +39,7 @@ func keysRotate(ctx context.Context, c *call) error {
 	var grace time.Duration
 	c.DurationFlag(&grace, "grace", 24*time.Hour, "the `DURATION` for which the old key stays valid, such as 90m or 0s")
 	var expires *time.Time
-	c.expiryFlag(&expires, "the expiry `TIME` of the new key (RFC 3339), or never (default: that of the old key)")
+	c.expiryFlag(&expires, "the expiry `TIME` of the new key (RFC 3339), or never (default: the old key's)")
 	id, args, err := c.parseWithID("cred")
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"aiv/store/storetest"
 )
 
-// Months are those of UTC, and both ends are added up.
+// Months are in UTC, and the first and the last one are included.
 func TestUsageByMonth(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)

@@ -234,7 +234,7 @@ func (c *call) changeProvider(ctx context.Context, code string, change func(*job
 		}
 		p := found[0]
 		return c.Print(p, func(w io.Writer) {
-			cli.Row(w, fmt.Sprintf("Provider %s: limit per minute %s, limit in flight %s; %s.", // the note may be that of a worker
+			cli.Row(w, fmt.Sprintf("Provider %s: limit per minute %s, limit in flight %s; %s.", // the note may be a worker's
 				code, numberText(p.PerMinute, "none"), numberText(p.InFlight, "none"), cmp.Or(p.Paused(), "not paused")))
 		})
 	})

@@ -33,7 +33,7 @@ func TestUpgradeOfADistributedDatabase(t *testing.T) {
 	equal(t, fresh, describeDistributed(t, pool), "upgraded database")
 }
 
-// existing returns the capabilities with those of their tables that the database has.
+// existing returns the capabilities without tables that the database does not have.
 func existing(t *testing.T, pool *pgxpool.Pool) []schema.Capability {
 	t.Helper()
 	all := slices.Clone(capability.All)

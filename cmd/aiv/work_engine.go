@@ -34,7 +34,7 @@ func (f *engineFlags) declare(c *call) {
 	names := strings.Join(engines.Names(), ", ")
 	c.Flags.StringVar(&f.name, "engine", "", "ask models by the built-in client with this `NAME`, in place of COMMAND: "+names)
 	c.Flags.StringVar(&f.keyFile, "engine-key-file", "", "the `FILE` with the engine's key, read again for each job (environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, PERPLEXITY_API_KEY or XAI_API_KEY)")
-	c.Flags.StringVar(&f.url, "engine-url", "", "the base `URL` of the API, such as that of a proxy (default: the engine's; required for chat)")
+	c.Flags.StringVar(&f.url, "engine-url", "", "the base `URL` of the API, such as a proxy's (default: the engine's; required for chat)")
 	c.DurationFlag(&f.timeout, "engine-timeout", 5*time.Minute, "the `DURATION` that all requests of a job may take, from 5s to 30m")
 	c.Flags.IntVar(&f.maxOutput, "engine-max-output", 16384, "the `NUMBER` of output tokens of a request, from 256 to 128000; reasoning counts against it (default: 16384; chat: none)")
 	c.Flags.BoolVar(&f.resolve, "engine-resolve-links", false, "request the redirecting links that gemini cites; see OPERATING.md first")

@@ -53,7 +53,7 @@ func must(t testing.TB, err error) {
 }
 
 // TestSlowClient: connections of clients that send slowly, or nothing, are closed at the timeouts, whether the handler
-// reads the body or not, as are those of clients that send requests and read no responses.
+// reads the body or not. So are connections of clients that send requests and read no responses.
 func TestSlowClient(t *testing.T) {
 	reads := func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }
 	ignores := func(http.ResponseWriter, *http.Request) {}

@@ -22,7 +22,7 @@ type ListenerConfig struct {
 	Grown func()
 }
 
-// GrowthStep is how many connections a call of Grown is for.
+// GrowthStep is the number of connections after which Grown is called again.
 const GrowthStep = 512
 
 // A Listener closes connections beyond its bounds at once, so that clients that connect and send nothing can exhaust

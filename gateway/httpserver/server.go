@@ -43,7 +43,7 @@ func New(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// idleGrace is how long idle connections stay open at shutdown. A request sent on one of them gets its response, with
+// Idle connections stay open for idleGrace at shutdown. A request sent on one of them gets its response, with
 // Connection: close; closing at once would lose requests that are on their way.
 const idleGrace = time.Second
 

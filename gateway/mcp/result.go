@@ -10,7 +10,7 @@ import (
 	"aiv/store/strictjson"
 )
 
-// MaxResult is how many bytes of JSON a tool returns. Clients cut results that are longer, without a mark.
+// MaxResult bounds the JSON that a tool returns, in bytes. Clients cut longer results without a mark.
 const MaxResult = 40_000
 
 // A Result is what a call of a tool returns: the body of its route, or a problem.

@@ -66,8 +66,7 @@ func pointer(at, name string) string {
 	return at + "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
 }
 
-// maxName is how much of a name that the client sent is returned, in bytes, so that responses do not grow with
-// requests.
+// maxName bounds the part of a client's name that is returned, in bytes, so that responses do not grow with requests.
 const maxName = 64
 
 // shorten cuts a name to maxName, marked with ….

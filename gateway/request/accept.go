@@ -15,7 +15,7 @@ func PrefersCSV(h http.Header) bool {
 	return accept != "" && quality(accept, "text", "csv") > quality(accept, "application", "json")
 }
 
-// PrefersMarkdown reports whether a request lists text/markdown with a weight that is not below that of text/html.
+// PrefersMarkdown reports whether a request lists text/markdown with a weight that is not below the weight of text/html.
 // Ranges such as text/* do not count: a browser that accepts everything gets HTML.
 func PrefersMarkdown(h http.Header) bool {
 	accept := strings.Join(h["Accept"], ",")

@@ -21,7 +21,7 @@ type Parameter struct {
 // IsFaulty reports whether the parameter cannot be used.
 func (p Parameter) IsFaulty() bool { return p.Fault != "" }
 
-// MaxParameters is how many parameters a request may have, path included. The route with the most has 18.
+// MaxParameters bounds the number of a request's parameters, path included. The route with the most has 18.
 const MaxParameters = 32
 
 // TooManyParameters reports more than MaxParameters.

@@ -20,7 +20,7 @@ type LogWriter struct {
 	dropped uint64
 }
 
-// maxUnwritten is how many bytes of lines may wait to be written.
+// maxUnwritten bounds the lines that wait to be written, in bytes.
 const maxUnwritten = 1 << 20
 
 // NewLogWriter returns a LogWriter to w.
@@ -47,8 +47,8 @@ func (l *LogWriter) append(line func([]byte) []byte) {
 	}
 }
 
-// gather is how long a line waits for others that are written with it. Writing every few lines separately took 6 % of
-// the processor time of GET /v1/me. A process that is killed loses these lines.
+// A line waits for gather, so that others are written with it. Writing every few lines separately took 6 % of the
+// processor time of GET /v1/me. A process that is killed loses the lines that wait.
 const gather = 2 * time.Millisecond
 
 func (l *LogWriter) write() {

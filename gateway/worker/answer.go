@@ -13,7 +13,7 @@ import (
 	"aiv/store/strictjson"
 )
 
-// maxAhead is how far in the future answered_at may be.
+// answered_at may be up to maxAhead in the future.
 const maxAhead = 5 * time.Minute
 
 var (

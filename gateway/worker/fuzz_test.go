@@ -61,8 +61,8 @@ func FuzzSettle(f *testing.F) {
 	})
 }
 
-// FuzzDomain: the domain of a plain URL is that of the same URL after a general parser has read it, as one with an
-// upper-case scheme is.
+// FuzzDomain: the domain of a plain URL equals the domain of the same URL after a general parser has read it, as it
+// reads one with an upper-case scheme.
 func FuzzDomain(f *testing.F) {
 	for _, rest := range []string{
 		"", "/", "www.example.com", "www.example.com/a?b=c", "example.com.", ".", "..", "www.", "www.com", "-a-.b/", "a:80/", "a@b/",

@@ -19,7 +19,7 @@ const (
 	forMedium = 16 << 20
 )
 
-// maxTransfer is how long a body or a response may take to be transferred while other requests need memory.
+// maxTransfer bounds the time that the transfer of a body or a response takes while other requests need memory.
 const maxTransfer = time.Second
 
 // A budget is the memory that is left for large requests. A request that does not fit is rejected. It does not wait,

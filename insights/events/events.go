@@ -39,7 +39,7 @@ func Types() []string {
 		SchedulePaused, ScheduleSkipped, WebhookTest}
 }
 
-// Retention is how long events are kept.
+// Events are kept for Retention.
 const Retention = 30 * 24 * time.Hour
 
 // An Event is something that happened to an account.
@@ -77,7 +77,7 @@ func Get(ctx context.Context, db store.Querier, account, id store.ID) (*Event, e
 	return store.ReadOne[Event](ctx, db, ErrNotFound, getEvent, account, id)
 }
 
-// PurgeStep is how many events one transaction deletes.
+// One transaction deletes up to PurgeStep events.
 const PurgeStep = 500
 
 // Purge deletes events older than Retention in small steps, and returns how many. Deliveries are deleted with their
@@ -107,7 +107,7 @@ type Cause struct {
 type Recorder func(ctx context.Context, tx store.Tx, causes []Cause) error
 
 // A RecorderOfMany is a Recorder of more events than one statement should write. all has the causes of one statement in
-// each element, and may be read twice. accounts are those of all causes.
+// each element, and may be read twice. accounts lists the accounts of all causes.
 type RecorderOfMany func(ctx context.Context, tx pgx.Tx, accounts []store.ID, all iter.Seq[[]Cause]) error
 
 // Args returns the parameters of Recorded.

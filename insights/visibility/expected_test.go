@@ -31,7 +31,7 @@ func (w *world) isBranded(question string) bool {
 	return found.Branded()
 }
 
-// selected returns the jobs that a filter selects, and those of them that are counted.
+// selected returns the jobs that a filter selects, and, of these, the counted ones.
 func (w *world) selected(f *visibility.Filter) (all, ok []*wroteJob) {
 	w.eachJob(func(j *wroteJob) {
 		if w.selects(f, j) {

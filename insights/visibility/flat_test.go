@@ -15,7 +15,7 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestReadTouchesItsRunsOnly: a read touches the runs and facts of its account only, and those of its window or run only.
+// TestReadTouchesItsRunsOnly: a read touches only runs and facts of its account, and only of its window or run.
 func TestReadTouchesItsRunsOnly(t *testing.T) {
 	t.Parallel()
 	storetest.SkipOnCitus(t, "about plans of one server")
@@ -47,7 +47,7 @@ func TestReadTouchesItsRunsOnly(t *testing.T) {
 	check("with other runs", filters[:2])
 }
 
-// copyRun copies a run with its facts, to some days after those of the account's other runs.
+// copyRun copies a run with its facts, and dates the copies some days after the account's other runs.
 func (s *site) copyRun(t *testing.T, run, account store.ID, copies int) {
 	t.Helper()
 	s.exec(t, `

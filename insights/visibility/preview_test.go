@@ -51,7 +51,7 @@ func TestPreviewOrder(t *testing.T) {
 	s.answer(t, s.older, &answers.Answer{Text: "Kovalt"}, cut, empty)
 	s.answer(t, s.dispatcher, &answers.Answer{Text: "Words of Kovalt."}, cut, empty)
 	ostrel := s.createBrand(t, brands.Own, "Ostrel")
-	s.changeBrand(t, ostrel, alias("Kovalt")) // where both have a name, it is that of the own brand
+	s.changeBrand(t, ostrel, alias("Kovalt")) // a name that both have is the own brand's
 
 	got, read, err := s.preview(t, &ostrel, nil)
 	must(t, err)

@@ -28,7 +28,7 @@ SELECT 'account ' || r.account_id || ' run ' || r.id || ': ' || r.jobs_completed
 FROM measurement_runs r LEFT JOIN visibility_backlog l ON l.account_id = r.account_id AND l.run_id = r.id
 WHERE r.jobs_counted < r.jobs_completed + r.jobs_failed AND l.run_id IS NULL`},
 		{Name: "facts_of_ended_jobs", Doc: "Facts belong to ended jobs, name brands of the account, are not of a later revision, add up to the sums beside them, " +
-			"and are marked as those of deleted answers only if these are.", Check: c.verifyFacts},
+			"and are marked as facts of deleted answers only if the answers are deleted.", Check: c.verifyFacts},
 		{Name: "facts_equal_their_answers", Doc: "Facts equal the result of matching the stored answer again; 1,000 answers are matched.",
 			Check: c.verifySample},
 	}
@@ -114,7 +114,7 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.Account, k.Run)
 			return nil
 		}
 		if len(facts) != int(row.jobs) || facts[0].Ordinal != row.first || facts[len(facts)-1].Ordinal != row.last {
-			say("the facts from job %d on are not those of %d jobs to %d", row.first, row.jobs, row.last)
+			say("the facts from job %d on do not cover %d jobs to job %d", row.first, row.jobs, row.last)
 		}
 		if row.revision > of.revision { // they would not be recounted
 			say("the facts from job %d on are of revision %d, the brands of revision %d", row.first, row.revision, of.revision)
@@ -152,7 +152,7 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.Account, k.Run)
 	}
 	return c.cfg.Answers(ctx, tx, k.Account, k.Run, deleted, func(stored []Job) error {
 		for i := range stored {
-			say("the facts of job %d are marked as those of a deleted answer, and the answer is stored", stored[i].Ordinal)
+			say("the facts of job %d are marked as facts of a deleted answer, and the answer is stored", stored[i].Ordinal)
 		}
 		return nil
 	})
@@ -162,7 +162,7 @@ func numbersOf(ctx context.Context, db store.Querier, account store.ID) ([]int32
 	return store.Collect(ctx, db, pgx.RowTo[int32], `SELECT number FROM brands WHERE account_id = $1`, account)
 }
 
-// sampleSize is how many stored answers verifySample matches again.
+// verifySample matches sampleSize stored answers again.
 const sampleSize = 1000
 
 // verifySample matches stored answers again.

@@ -127,7 +127,7 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, m
 	return changed, err
 }
 
-// maxTyped is how many pending deliveries pendingTypes reads.
+// maxTyped bounds the number of pending deliveries that pendingTypes reads.
 const maxTyped = 10_000
 
 // pendingTypes returns the types of an endpoint's pending deliveries; if there are maxTyped, it returns all types. It

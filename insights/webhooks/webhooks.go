@@ -81,7 +81,7 @@ const (
 	maxRequested   = 10  // pending tests and resends of an endpoint
 	maxPerHost     = 10  // tests and resends per second to one host name
 
-	// RotationPeriod is how long the previous secret signs after a rotation.
+	// The previous secret signs for RotationPeriod after a rotation.
 	RotationPeriod = 24 * time.Hour
 )
 
@@ -132,7 +132,7 @@ func ReadBacklog(ctx context.Context, pool *pgxpool.Pool, most int) (b Backlog, 
 	return b, err
 }
 
-// purgeStep is how many rows one transaction deletes.
+// One transaction deletes up to purgeStep rows.
 const purgeStep = 500
 
 // Purge deletes the deliveries of deleted endpoints in small steps, then the endpoints. Other deliveries are deleted

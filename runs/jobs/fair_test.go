@@ -41,9 +41,9 @@ func TestSmallAccountIsServedSoon(t *testing.T) {
 	equal(t, "large small large small large small large small", strings.Join(turns, " "), "turns of claims of 1")
 }
 
-// TestClosedProvider: while the jobs of a provider cannot be claimed, those of another provider are handed out as if
-// the former had none: to all accounts in turn, of the same runs as well, to claims of all providers and to claims that
-// list both.
+// TestClosedProvider: while the jobs of a provider cannot be claimed, jobs of another provider are handed out as if the
+// former had none: to all accounts in turn, of the same runs as well, to claims of all providers and to claims that list
+// both.
 func TestClosedProvider(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ close, open string }{

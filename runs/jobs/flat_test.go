@@ -34,7 +34,7 @@ func TestClaimsAreFlat(t *testing.T) {
 	}
 }
 
-// A load is how many runs of each account wait or are done.
+// A load has the number of runs of each account that wait or are done.
 type load struct{ accounts, runs, questions, repetitions, done int }
 
 // touches returns what 5 claims and settlements of 10 jobs, and a sweep, cost.

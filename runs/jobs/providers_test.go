@@ -84,7 +84,7 @@ func TestUnavailablePausesTheProvider(t *testing.T) {
 	report := unavailable(claimed[0], "secret", "The key is rejected.")
 	equal(t, "settled", s.report(first, report))
 	if got := s.claim(10); len(got) != 3 || got[0].Provider != "p2" {
-		t.Errorf("%d jobs are handed out, want those of the other provider", len(got))
+		t.Errorf("%d jobs are handed out, want the other provider's 3", len(got))
 	}
 	equal(t, "running: 5 of 6 jobs running, 0 completed, 0 failed, 0 canceled", s.state(run))
 	// The first report holds, and other leases can be settled.

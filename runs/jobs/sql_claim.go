@@ -70,7 +70,7 @@ ON CONFLICT DO NOTHING`
 const turnsOf = `(
   SELECT * FROM job_turns t WHERE t.account_id >= n.account_id AND t.account_id <= n.account_id ORDER BY t.account_id, t.provider_code) o`
 
-// lockRuns locks runs in the order given, which is that of their keys, and returns them.
+// lockRuns locks runs in the order given, by their keys, and returns them.
 const lockRuns = `
 SELECT r.account_id, r.id, r.status, r.total_jobs, r.total_jobs / cardinality(r.model_ids), r.jobs_returned, r.jobs_completed, r.jobs_failed
 FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id)

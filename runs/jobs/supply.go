@@ -92,7 +92,7 @@ type supplyBuilder struct {
 	counts   map[accountAt]spanCount
 }
 
-// A spanCount is how many spans of an account at a provider were read.
+// A spanCount counts the spans of an account at a provider that were read.
 type spanCount struct{ fresh, others int }
 
 func newSupplyBuilder() *supplyBuilder {

@@ -67,9 +67,9 @@ func TestLockedRun(t *testing.T) {
 	whileLocked(func() { equal(t, "stale", impatient.settle(Completed, held[0]), "the job whose lease has ended") }, func() {
 		equal(t, "settled", impatient.settle(Completed, held[20]), "the job of another run")
 		s.pass(time.Hour)
-		sweep(impatient.d, 1, "the one of the other run")
+		sweep(impatient.d, 1, "the job of the other run")
 	})
-	whileLocked(func() { sweep(s.d, 19, "those of the locked run but the renewed one") }, func() {
+	whileLocked(func() { sweep(s.d, 19, "jobs of the locked run but the renewed one") }, func() {
 		s.exec(`UPDATE job_leases SET until = now() + interval '1 h' WHERE run_id = $1 AND ordinal = 1`, locked)
 	})
 }

@@ -107,8 +107,8 @@ func TestClockSteps(t *testing.T) {
 	s.verify(t)
 }
 
-// TestLargeAccountDelaysNoOther: of schedules that are due at once, those of other accounts do not wait for an account
-// that has many.
+// TestLargeAccountDelaysNoOther: when many schedules of one account are due, schedules of other accounts that are due at
+// the same time do not wait for them.
 func TestLargeAccountDelaysNoOther(t *testing.T) {
 	s := newSite(t)
 	const accounts, each, many = 5, 3, 12

@@ -27,8 +27,8 @@ var must, equal = storetest.Must, storetest.Equal
 
 func ignore(_ any, err error) error { return err }
 
-// A database is handed from test to test. Its sessions have the clock of the site, and those of dispatch the role of aiv
-// dispatch.
+// A database is handed from test to test. Its sessions have the clock of the site. Sessions of the pool dispatch have the
+// role of aiv dispatch.
 type database struct{ pool, dispatch *pgxpool.Pool }
 
 var databases storetest.Kept[*database]
@@ -200,7 +200,7 @@ FROM schedules, generate_series($1::integer, $2) n, LATERAL (
 		first, last, unit, every)
 }
 
-// verify checks the invariants of the package and those of runs.
+// verify checks the invariants of schedules and of runs.
 func (s *site) verify(t *testing.T) {
 	t.Helper()
 	storetest.Verify(t, s.pool, slices.Concat(schedules.Invariants(), runs.Invariants())...)

@@ -62,7 +62,7 @@ func parseRule(t *testing.T, text string) schedules.Clock {
 	return c
 }
 
-// TestZonesThatAreNoneAreRefused: names of files that are no zones, and those of another case, are refused.
+// TestZonesThatAreNoneAreRefused: names of files that are no zones, and names of zones in another case, are refused.
 func TestZonesThatAreNoneAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{

@@ -47,7 +47,7 @@ const (
 	roundSize = 100
 	// maxCarriedOut bounds the due times of one call of CarryOut, so that it ends within the time of the task.
 	maxCarriedOut = 2000
-	// CarryOutWorkers is how many due times a process carries out at a time. Each takes up to two connections.
+	// A process carries out up to CarryOutWorkers due times at a time. Each takes up to two connections.
 	CarryOutWorkers = 4
 )
 

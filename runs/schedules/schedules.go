@@ -153,7 +153,7 @@ func (s *Scheduler) purge(ctx context.Context) error {
 	return err
 }
 
-// purgeStep is how many rows one transaction deletes.
+// One transaction deletes up to purgeStep rows.
 const purgeStep = 1000
 
 const purgeOccurrences = `

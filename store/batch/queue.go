@@ -62,7 +62,7 @@ func (b *Batcher[In, Out]) begin(t *batch[In, Out]) []*call[In, Out] {
 	return calls
 }
 
-// alwaysTogether is how many calls are flushed together in any case.
+// Up to alwaysTogether calls are flushed together in any case.
 const alwaysTogether = 32
 
 // size returns how many calls of the first batch are flushed now. Large batches are split 2:1, and the rest leads the

@@ -129,8 +129,8 @@ func supervise(dir string) error {
 	return err
 }
 
-// awaitUsers returns when the last user has ended. It leaves that user's connection open, like those of users who come
-// later; they wait for the end of the supervisor.
+// awaitUsers returns when the last user has ended. It leaves that user's connection open, like connections of users who
+// come later; they wait for the end of the supervisor.
 func awaitUsers(listener net.Listener, ready func() bool) (last net.Conn) {
 	arrived, ended := make(chan net.Conn), make(chan net.Conn)
 	go func() {

@@ -11,7 +11,7 @@ import (
 
 // A Capability lists what one package owns: its tables, with all that the commands of operators must know of them, its
 // invariants, ids, scopes and types of events. A package that owns tables exports its Capability, and package
-// cmd/aiv/capability lists them. Their order is that of the layers, so that a package stands after the packages that
+// cmd/aiv/capability lists them. They are in the order of the layers, so that a package stands after the packages that
 // it imports.
 //
 // A new table is a migration, an entry here and the same statement in store/schema.sql. A new folder of packages is also

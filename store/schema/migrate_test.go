@@ -161,7 +161,7 @@ func TestMigrateBehindALock(t *testing.T) {
 	storetest.Eventually(t, "the error names the session", func() bool { // or it looked only before or after the wait
 		_, err := config.Locking(time.Second, 2).Migrate(t.Context(), pool)
 		if !store.IsLockTimeout(err) {
-			t.Fatalf("got error %v, want that of a lock timeout", err)
+			t.Fatalf("got error %v, want a lock timeout", err)
 		}
 		return strings.Contains(err.Error(), fmt.Sprintf("held by process %d (aiv, idle in transaction", holder))
 	})

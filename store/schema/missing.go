@@ -29,7 +29,7 @@ func (e *PrivilegeError) Error() string {
 	}
 	lacks := fmt.Sprintf("the role %q lacks privileges that aiv %s needs: %s; ", e.Role, e.Service, missing)
 	if e.Other { // Grant would revoke them
-		return lacks + fmt.Sprintf("it has those of aiv %s; give aiv %s another role", e.Service.other(), e.Service)
+		return lacks + fmt.Sprintf("it has the privileges of aiv %s; give aiv %s another role", e.Service.other(), e.Service)
 	}
 	return lacks + fmt.Sprintf("run `aiv migrate %s %s` as the owner of the tables", e.Service.grantFlag(), e.Role)
 }

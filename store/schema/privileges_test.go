@@ -33,8 +33,8 @@ func TestReadyPrivileges(t *testing.T) {
 	}
 	serve, dispatch := roles[schema.Serve], roles[schema.Dispatch]
 	// The advice for a role that has the privileges of the other service does not take these from it.
-	const toServe = "; it has those of aiv dispatch; give aiv serve another role"
-	const toDispatch = "; it has those of aiv serve; give aiv dispatch another role"
+	const toServe = "; it has the privileges of aiv dispatch; give aiv serve another role"
+	const toDispatch = "; it has the privileges of aiv serve; give aiv dispatch another role"
 	grantServe := "; run `aiv migrate -grant " + serve + "` as the owner of the tables"
 	grantDispatch := "; run `aiv migrate -grant-dispatch " + dispatch + "` as the owner of the tables"
 	for _, test := range []struct {
@@ -111,7 +111,7 @@ func TestGrantRefuses(t *testing.T) {
 	must(t, schema.Grant(t.Context(), pool, capabilities, schema.Serve, role, "test"))
 }
 
-// TestGrant checks that a role keeps no other rights, and that the role of one service is not granted those of the
+// TestGrant checks that a role keeps no other rights, and that the role of one service is not granted the rights of the
 // other. Several hosts may be deployed at once.
 func TestGrant(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"aiv/store"
 )
 
-// eraseStep is how many rows EraseByID deletes in one transaction.
+// EraseByID deletes up to eraseStep rows in one transaction.
 const eraseStep = 500
 
 // EraseByID is an [EraseFunc] for a table whose key is (account_id, id). It deletes the rows in small steps.

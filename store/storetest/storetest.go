@@ -208,7 +208,8 @@ func nameOf(databaseURL string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// Patience is how long tests wait for what must happen. It is much longer than that takes on a slow and busy machine.
+// Patience bounds the time that tests wait for what must happen. It is much longer than that takes on a slow and busy
+// machine.
 const Patience = 2 * time.Minute
 
 // Eventually polls until a condition holds. The test fails if it does not within Patience.

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// testLimits are those of the public API.
+// testLimits are the limits of the public API.
 var testLimits = Limits{Depth: 16, Values: 10_000}
 
 var longName = strings.Repeat("n", 63)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// repeatAfter is how long after a line about a failure the next failure of the same task is logged, while no run
-// succeeds. A task that runs several times a second would fill the log while the database is down.
+// While no run of a task succeeds, its failures are logged once every repeatAfter. Otherwise a task that runs several
+// times a second would fill the log while the database is down.
 const repeatAfter = time.Minute
 
 // A Runner runs tasks and counts their runs.

@@ -80,7 +80,7 @@ func freePorts(t *testing.T, n int) (first int) {
 	return 0
 }
 
-// accounts creates accounts until each worker has so many, and returns the keys of those of each worker.
+// accounts creates accounts until each worker has so many, and returns the keys of each worker's accounts.
 func (c *citusCluster) accounts(t *testing.T, each int) (keys [1 + citusWorkers][]string) {
 	t.Helper()
 	pool := open(t, c.url)

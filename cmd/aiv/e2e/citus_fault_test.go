@@ -156,7 +156,7 @@ func newCitusSite(t *testing.T) *citusSite {
 
 // TestFaultCitusServerAway: while a server of a cluster is away, jobs of the accounts on the other are handed out and
 // settled, also those ordered since, their answers are recounted, and their webhooks are delivered. The limit of a
-// provider's jobs in flight includes those of the server that is away. When it is back, a delivery that ended after it was
+// provider's jobs in flight includes jobs of the server that is away. When it is back, a delivery that ended after it was
 // lost is recorded, and the answers of its accounts are recounted.
 func TestFaultCitusServerAway(t *testing.T) {
 	kills := byForm(2, 10)

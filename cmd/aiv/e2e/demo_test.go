@@ -17,7 +17,7 @@ import (
 )
 
 // TestDemoTellsItsStory starts aiv demo twice in one folder. The sample account tells its story, the printed commands
-// work as they are, the second start prints another key and revokes the one of the first, and no file contains a key.
+// work as they are, the second start prints another key and revokes the first one, and no file contains a key.
 func TestDemoTellsItsStory(t *testing.T) {
 	t.Parallel()
 	base, err := storetest.MkdirTemp("aiv-demo-test-") // PostgreSQL's account can't enter t.TempDir()

@@ -100,7 +100,7 @@ func (p *process) raw(t *testing.T, message string, n int) (statuses []int) {
 		}
 		body, err := io.ReadAll(w.Body)
 		must(t, err)
-		// All refusals but those of net/http are problem documents.
+		// All refusals are problem documents, unless net/http wrote them.
 		own := w.Header.Get("X-Request-Id") != "" && w.StatusCode >= 400
 		if own && !bytes.Contains(body, []byte(`"request_id"`)) || w.Header.Get("X-Injected") != "" {
 			t.Errorf("%d %v %s", w.StatusCode, w.Header, body)

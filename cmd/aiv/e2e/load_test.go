@@ -194,7 +194,7 @@ func (l *load) check(what string) {
 	_, err = pgx.ForEachRow(rows, []any{&key, &answer, &jobs}, func() error {
 		stored[key] = answer
 		if a := l.keys[key]; a == nil || jobs != a.jobs {
-			t.Errorf("%s: key %s has a run of %d jobs, want that of the request: %+v", what, key, jobs, a)
+			t.Errorf("%s: key %s has a run of %d jobs, want the run of the request: %+v", what, key, jobs, a)
 		}
 		return nil
 	})

@@ -22,7 +22,7 @@ import (
 	"aiv/store/storetest"
 )
 
-// patience is how long tests wait for what must happen.
+// patience bounds the time that tests wait for what must happen.
 const patience = storetest.Patience
 
 // A process is a command of aiv that an operator starts and ends.
@@ -153,7 +153,7 @@ func (p *process) wait() error {
 func stops(t *testing.T, processes ...*process) {
 	t.Helper()
 	for _, p := range processes {
-		client.CloseIdleConnections() // those of this process would keep it for a second
+		client.CloseIdleConnections() // the process would wait a second for the test's idle connections
 		p.cmd.Process.Signal(syscall.SIGTERM)
 		if err := p.wait(); err != nil {
 			t.Errorf("%s ended with %v", p.cmd, err)
@@ -284,8 +284,8 @@ func (p *process) metric(t *testing.T, name string) float64 {
 	return v
 }
 
-// hasMetrics waits until the page of metrics has the lines. On a busy machine, those of the database are missing now and
-// then.
+// hasMetrics waits until the page of metrics has the lines. On a busy machine, metrics of the database are missing now
+// and then.
 func (p *process) hasMetrics(t *testing.T, lines ...string) {
 	t.Helper()
 	for _, line := range lines {

@@ -23,7 +23,7 @@ type char struct {
 type traits uint8
 
 const (
-	classMask traits = 7               // its class; that of its base, if it is a mark
+	classMask traits = 7               // its class; a mark has the class of its base
 	inWord    traits = 1 << (iota + 2) // its class is word
 	isAMark
 	fromCapital

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// echoLength is how many words in a row make an echo.
+// An echo repeats at least echoLength words in a row.
 const echoLength = 4
 
 // A Question is a question that was read once, for all its answers.

@@ -18,8 +18,8 @@ var hostileParts = []string{
 	"sources\n\n", "- [a](b)\n", "sources\n\n[a](b)\n\n", "\\*", "[a.co](b)", "''", "<p>",
 }
 
-// TestTimeIsLinear compares the processor time of a text with that of one eight times as long. If it were quadratic, the
-// ratio would be 64.
+// TestTimeIsLinear compares the processor time of a text with the time of one eight times as long. If it were quadratic,
+// the ratio would be 64.
 func TestTimeIsLinear(t *testing.T) {
 	m := Compile(append(benchmarkBrands(),
 		Brand{ID: "x", Name: "中", Aliases: []string{"中中中", "aaaa", "a.b.co", "a & b", "abc & abc & abc"}, Exclude: []string{"中中"}, Domains: []string{"co"}},

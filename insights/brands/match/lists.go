@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The lists of the specification. Those of headings, legal forms and phrases are in normal form.
+// The lists of the specification. Headings, legal forms and phrases are in normal form.
 
 // blockTags are the tags of HTML that are barriers.
 var blockTags = wordSet("address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption " +

@@ -30,7 +30,7 @@ func plain(chars []char) string {
 type normalizer struct {
 	out   []char
 	from  []segment  // from out to the characters that were added
-	ascii *[128]char // asciiNormal, or that of a Matcher
+	ascii *[128]char // asciiNormal, or a Matcher's own table
 	base  char       // the last character that is not a mark, whether or not it was dropped
 }
 

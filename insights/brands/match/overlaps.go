@@ -13,7 +13,7 @@ func (s *search) forgetExcluded() {
 	s.excluding, s.longest = s.excluding[:0], 0
 }
 
-// addExcluded adds an excluded phrase. Of those of a brand that begin at one place only the longest matters.
+// addExcluded adds an excluded phrase. If several of a brand begin at one place, only the longest matters.
 func (s *search) addExcluded(o occurrence) {
 	for len(s.excluded) < len(s.m.brands) {
 		s.excluded = append(s.excluded, nil)

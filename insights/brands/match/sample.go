@@ -9,7 +9,7 @@ type Sample struct {
 	Flags   Flags  // Absence and Echo, if they apply to this occurrence
 }
 
-// excerptReach is how many visible characters an excerpt has on each side of the occurrence.
+// An excerpt has up to excerptReach visible characters on each side of the occurrence.
 const excerptReach = 80
 
 // Sample returns the first occurrence of a brand in an answer, whether or not it is flagged.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxStart is how many letters and digits of a name are compared. So many distinguish most words from the name.
+// The first maxStart letters and digits of a name are compared. They distinguish most words from the name.
 const maxStart = 6
 
 // A startSet has the beginnings of all names, phrases and domains of a Matcher. With it one fast pass over the source

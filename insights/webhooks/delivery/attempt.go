@@ -117,8 +117,7 @@ func retryAfter(text string) time.Duration {
 var schedule = [...]time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
 	14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
 
-// failingPeriod is how long attempts to an endpoint must have failed, without a success, for a failed attempt to
-// disable it.
+// A failed attempt disables an endpoint whose attempts have been failing for failingPeriod, without a success.
 const failingPeriod = 3 * 24 * time.Hour
 
 // nextDelay returns when to retry after the nth attempt failed with r: by the schedule, changed at random by up to 20 %

@@ -31,7 +31,7 @@ func (s *sender) wait() {
 	s.timeout, s.drain, s.transport.IdleConnTimeout = waitTimeout, waitTimeout, waitTimeout
 }
 
-// waitTimeout is how long a test waits for a condition.
+// waitTimeout bounds the time that a test waits for a condition.
 const waitTimeout = storetest.Patience
 
 // serve returns the URL of a server with a handler.
@@ -138,8 +138,8 @@ func TestLargeBody(t *testing.T) {
 	}
 }
 
-// TestRetriesFollowTheSchedule: retries follow the schedule until the last, which fails the delivery. Those of
-// deliveries that failed together are spread over 20 % before and after the time of the schedule. A later Retry-After
+// TestRetriesFollowTheSchedule: retries follow the schedule until the last, which fails the delivery. When deliveries
+// failed together, their retries are spread over 20 % before and after the time of the schedule. A later Retry-After
 // holds instead. A 410 fails the delivery.
 func TestRetriesFollowTheSchedule(t *testing.T) {
 	t.Parallel()

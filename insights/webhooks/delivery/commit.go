@@ -12,7 +12,7 @@ import (
 	"aiv/store"
 )
 
-// maxCommit is how many outcomes are written in one transaction.
+// maxCommit bounds the number of outcomes that are written in one transaction.
 const maxCommit = 512
 
 // An outcome is what an attempt changes.

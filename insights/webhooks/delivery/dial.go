@@ -43,7 +43,7 @@ func (r *restrictedDialer) DialContext(ctx context.Context, network, address str
 		return nil
 	}
 	conn, err := dialer.DialContext(ctx, network, address)
-	if errors.Is(err, errBlocked) && tried.Load() { // the error is that of the first address
+	if errors.Is(err, errBlocked) && tried.Load() { // err comes from the first address
 		return nil, errors.New("no allowed address of the host accepted a connection")
 	}
 	return conn, err

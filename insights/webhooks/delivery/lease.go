@@ -201,7 +201,7 @@ func (d *Dispatcher) dropAll(ids []store.ID) {
 	}
 }
 
-// allRead reports whether nothing was due when the pending deliveries of each endpoint were last read. Those of a
+// allRead reports whether nothing was due when the pending deliveries of each endpoint were last read. Deliveries of a
 // disabled endpoint are not read: the next update of the account removes it.
 func (a *account) allRead() bool {
 	return !slices.ContainsFunc(a.endpoints, func(e *endpoint) bool { return e.fetch.state != noneDue })

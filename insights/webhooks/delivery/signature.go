@@ -52,7 +52,7 @@ func sign(key []byte, id, seconds string, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// maxSkew is how far the time of an attempt may be from the receiver's clock.
+// maxSkew bounds the difference between the time of an attempt and the receiver's clock.
 const maxSkew = 5 * time.Minute
 
 // The reasons why a receiver rejects a delivery.

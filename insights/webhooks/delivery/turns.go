@@ -14,8 +14,8 @@ type turns struct {
 	bytes     int // of the bodies of loaded deliveries
 }
 
-// limits bounds what a Dispatcher does at a time. Those of accounts and endpoints are what the API promises, across all
-// processes.
+// limits bounds what a Dispatcher does at a time. The limits per account and per endpoint are what the API promises,
+// across all processes.
 type limits struct {
 	inFlight    int // requests of this process
 	perAccount  int
@@ -29,7 +29,7 @@ func newLimits(inFlight int) limits {
 	return limits{inFlight: inFlight, perAccount: 16, perEndpoint: 4, accounts: 1024, bytes: 48 << 20, readyAge: maxReadyAge}
 }
 
-// maxReadyAge is how long a delivery may be ready. Older ones are read again, so that a changed or deleted endpoint, or
+// Deliveries that have been ready for longer than maxReadyAge are read again, so that a changed or deleted endpoint, or
 // a deleted event, takes effect soon.
 const maxReadyAge = time.Second
 

@@ -23,7 +23,7 @@ type Case struct {
 // deliveries of many other accounts.
 //
 // Hot sessions keep their plans, so the same must hold in a hot session that made its plans when there were no events
-// and deliveries. Background statements are those of plain sessions. Citus has other statements, which
+// and deliveries. Background statements run in plain sessions. Citus has other statements, which
 // TestFaultCitusServerAway in cmd/aiv/e2e shows to read only the servers of their accounts.
 func CostsNothing(t *testing.T, hot, background []Case) {
 	t.Helper()

@@ -16,7 +16,7 @@ type DB struct{ Pool *pgxpool.Pool }
 var kept storetest.Kept[*DB]
 
 // New returns a migrated database without accounts, which may be one that an earlier test has used: its connections are
-// open, and its tables are not as small as those of a new one.
+// open, and its tables are larger than a new database's.
 func New(t testing.TB) *DB {
 	t.Helper()
 	return kept.Take(t, newDB, func(db *DB) error {

@@ -157,7 +157,7 @@ func (c *Call) Given(name string) (found bool) {
 }
 
 // FuncFlag declares a flag whose value set reads. What set returns follows the flag's name in the error message, which
-// does not repeat the value, as that of Flags.Func does: the value may be a secret that was given for another one.
+// does not repeat the value, as the message of Flags.Func does: the value may be a secret that was given for another one.
 func (c *Call) FuncFlag(name, usage string, set func(string) error) {
 	c.Flags.Func(name, usage, func(v string) error {
 		err := set(v)

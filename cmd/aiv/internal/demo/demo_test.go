@@ -46,7 +46,7 @@ func TestFill(t *testing.T) {
 
 	before := tables(t, pool)
 	if start() == first {
-		t.Error("the second key is that of the first start")
+		t.Error("both starts printed the same key")
 	}
 	equal(t, before, tables(t, pool), "rows after the second start")
 	storetest.Exec(t, pool, `DELETE FROM recommendations; DELETE FROM alerts; DELETE FROM idempotency_records`)

@@ -91,7 +91,7 @@ var sampleRuns = append(weeklyRuns(), []sampleRun{
 	{name: "waiting", ago: 40 * time.Second, what: waiting, repetitions: 2},
 }...)
 
-// weeklyRuns returns the runs of the three series, oldest first. Those of a week are within an hour.
+// weeklyRuns returns the runs of the three series, oldest first. The runs of a week are within an hour.
 func weeklyRuns() (all []sampleRun) {
 	for n := 1; n <= weeks; n++ {
 		ago := time.Duration(weeks-n) * week

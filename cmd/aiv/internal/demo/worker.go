@@ -16,7 +16,7 @@ var workedProviders = []string{"openai", "anthropic", "google", "perplexity", "x
 // Providers returns the codes of the providers whose jobs the sample worker answers.
 func Providers() []string { return slices.Clone(workedProviders) }
 
-// thinking is how long the sample worker takes for its jobs, so that a run is seen to move.
+// thinking is the time that the sample worker takes for its jobs, so that a run is seen to move.
 const thinking = 500 * time.Millisecond
 
 // Work is the sample worker: it answers jobs until ctx is done, but not the jobs of the providers to leave.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// retryAfter returns for how long an API asks not to be called, or 0. body is that of an error, or nothing.
+// retryAfter returns for how long an API asks not to be called, or 0. body is the body of an error, or empty.
 //
 // Times are compared with the response's own Date, so that a wrong clock of this machine changes no wait.
 func retryAfter(engine string, h http.Header, e *apiError) time.Duration {

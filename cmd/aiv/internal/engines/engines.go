@@ -96,7 +96,7 @@ func CheckURL(name, address string, hasKey bool) error {
 	return nil
 }
 
-// isPort reports whether a connection can be made to a port; "" is that of the scheme.
+// isPort reports whether a connection can be made to a port; "" is the default port of the scheme.
 func isPort(port string) bool {
 	n, err := strconv.ParseUint(port, 10, 16)
 	return port == "" || err == nil && n > 0

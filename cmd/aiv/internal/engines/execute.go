@@ -15,7 +15,7 @@ import (
 // Config contains what an Executor depends on.
 type Config struct {
 	Engine       string // one of Names
-	URL          string // the base address; empty: that of the API
+	URL          string // the base address; empty: the API's own
 	Key          *Key   // nil: only Explain is called
 	Timeout      time.Duration
 	MaxOutput    int  // output tokens of a request

@@ -72,7 +72,7 @@ func (f fault) from(status int, words ...string) fault {
 
 var oneWord = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// outcome returns what the worker settles. after is how long the provider is throttled, if the API said it.
+// outcome returns what the worker settles. after is the time for which the provider is throttled, if the API said it.
 func (f fault) outcome(after time.Duration) work.Outcome {
 	message := f.sentence + "."
 	if f.source != "" {

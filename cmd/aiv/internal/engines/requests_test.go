@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// testJob returns a job of a model. Its country and language are the run's, and not those of the question.
+// testJob returns a job of a model. Its run has another country and language than its question.
 func testJob(model string, grounded bool) work.Job {
 	j := SampleJob(model)
 	j.Question = work.Question{Text: "Wohin zum <Laufen> & Wandern?", Language: "de", Country: "DE"}
@@ -130,7 +130,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// TestPromptsOfRuns: country, language and locale are those of the run, and each is a parameter or said.
+// TestPromptsOfRuns: country, language and locale are taken from the run. Each is sent as a parameter or in the prompt.
 func TestPromptsOfRuns(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ engine, language, locale, country, want string }{

@@ -28,9 +28,9 @@ import (
 	"aiv/store/task"
 )
 
-// minDispatchConns is how many connections to the database aiv dispatch may use at a time: one for each of three
-// batchers and the retries of one, two for maintenance, four for webhooks, and the connections of schedules and of
-// background tasks.
+// minDispatchConns is the number of connections to the database that aiv dispatch may use at a time: one for each of
+// three batchers and the retries of one, two for maintenance, four for webhooks, and the connections of schedules and
+// of background tasks.
 const minDispatchConns = 3 + batch.MaxRetries + 2 + 4 + schedules.CarryOutWorkers + 1 + backgroundConns
 
 // Dispatch is the service of aiv dispatch.

@@ -16,7 +16,7 @@ import (
 	"aiv/store/batch"
 )
 
-// ExpirySoon is how long before their expiry credentials are reported.
+// Credentials are reported from ExpirySoon before their expiry.
 const ExpirySoon = 14 * 24 * time.Hour
 
 // MaxCounted bounds what is counted in the database for a page of metrics.

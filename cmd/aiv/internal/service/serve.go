@@ -163,9 +163,9 @@ const (
 	maxWaiting     = 4_000
 )
 
-// minConns is how many connections to the database are reserved for counting, writing and background tasks: one for
-// each of five batchers, and the connections of the retries of four of them. The batchers of large metered runs and of
-// the catalog share them. minReads is the least that is left for reads.
+// minConns connections to the database are reserved for counting, writing and background tasks: one for each of five
+// batchers, and the connections of the retries of four of them. The batchers of large metered runs and of the catalog
+// share them. At least minReads connections are left for reads.
 const (
 	minConns = 5 + 4*batch.MaxRetries + backgroundConns
 	minReads = 2
@@ -178,8 +178,8 @@ const readTimeout = 2 * time.Second
 // among them. Other reads wait no longer for their turn than this.
 const maxReadLag = 2 * time.Second
 
-// guessDelay is how long the response to an invalid key takes: 1,000 connections that try keys get 10,000 responses a
-// second, which cost a fifth of a core. Without the delay they would use all processors.
+// guessDelay delays each response to an invalid key: 1,000 connections that try keys get 10,000 responses a second,
+// which cost a fifth of a core. Without the delay they would use all processors.
 const guessDelay = 100 * time.Millisecond
 
 // readConns returns how many of the connections to the database are for list and run reads only. The others are

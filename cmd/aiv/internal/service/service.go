@@ -41,8 +41,8 @@ func Prepare(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, name sch
 	return nil
 }
 
-// backgroundConns is how many connections to the database a service has for its background tasks and its page of
-// metrics. Their sessions are plain; all other sessions of a service are hot (package store).
+// A service has backgroundConns connections to the database for its background tasks and its page of metrics. Their
+// sessions are plain; all other sessions of a service are hot (package store).
 const backgroundConns = 2
 
 // A service is an HTTP server with its background work.

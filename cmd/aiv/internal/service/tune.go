@@ -15,7 +15,7 @@ const (
 )
 
 // memoryLimit bounds that trade: garbage is collected more often as memory approaches it. Live memory is bounded below
-// it under any load, except for that of connections, by which the limit grows: garbage would be collected all the time.
+// it under any load, except for the memory of connections, by which the limit grows: garbage would be collected all the time.
 const memoryLimit = 192 << 20
 
 // Memory of an idle connection.

@@ -108,7 +108,7 @@ func (s *Status) readProviders(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// whyWaiting returns why the jobs of a provider's oldest run wait. workers is how many were seen that may claim them.
+// whyWaiting returns why the jobs of a provider's oldest run wait. workers were seen lately and may claim them.
 func whyWaiting(s *jobs.ProviderState, workers int) string {
 	if why := s.Blocked(); why != "" {
 		return why

@@ -42,7 +42,7 @@ func NewNotifier() (*Notifier, error) {
 	return n, nil
 }
 
-// notifyTimeout is how long a notification may wait while the queue of systemd's socket is full.
+// notifyTimeout bounds the time that a notification waits while the queue of systemd's socket is full.
 const notifyTimeout = 2 * time.Second
 
 // Notify sends a state.
