@@ -87,7 +87,7 @@ func start(f func() error) <-chan error {
 	return done
 }
 
-var must = storetest.Must
+var must, ignore = storetest.Must, storetest.Ignore
 
 // equal reports a difference between two values.
 func equal[T any](t testing.TB, what string, want, got T, options ...cmp.Option) {
@@ -96,5 +96,3 @@ func equal[T any](t testing.TB, what string, want, got T, options ...cmp.Option)
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
-
-func ignore(_ any, err error) error { return err }

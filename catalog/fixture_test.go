@@ -37,12 +37,7 @@ func (f *fixture) exec(t *testing.T, sql string, args ...any) {
 	must(t, err)
 }
 
-var must = storetest.Must
-
-func equal(t *testing.T, what string, want, got any) {
-	t.Helper()
-	storetest.Equal(t, want, got, what)
-}
+var must, equal = storetest.Must, storetest.Equal
 
 func (f *fixture) importLines(t *testing.T, lines ...string) (catalog.Imported, error) {
 	return f.admin.Import(t.Context(), strings.NewReader(strings.Join(lines, "\n")), nil)

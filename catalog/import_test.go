@@ -21,9 +21,9 @@ func TestExportImport(t *testing.T) {
 		edit(model("m2"), `"countries":null`, `"countries":["IT"]`, `["it","de-AT"]`, `null`, "true}", "false}"),
 		edit(model("m3"), `["it","de-AT"]`, `[]`, `"One"`, `"\u00c9t\u00e9 \"<&>\" \\"`))
 	must(t, err)
-	equal(t, "imported", catalog.Imported{Providers: 1, Methodologies: 1, Models: 3, Questions: 2}, got)
-	equal(t, "audit_log", `olga catalog.import catalog {"models": 3, "providers": 1, "questions": 2, "rows_changed": 7, "methodologies": 1}`,
-		storetest.Value[string](t, from.pool, `SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log`))
+	equal(t, catalog.Imported{Providers: 1, Methodologies: 1, Models: 3, Questions: 2}, got, "imported")
+	equal(t, `olga catalog.import catalog {"models": 3, "providers": 1, "questions": 2, "rows_changed": 7, "methodologies": 1}`,
+		storetest.Value[string](t, from.pool, `SELECT concat_ws(' ', actor, action, subject, detail) FROM audit_log`), "audit_log")
 	from.load(t, edit(acme, `"acme"`, `"Abc"`), model("m0"), question("a", from.ours), methodology("AIVM-0.9", "retired", `"plain"`))
 	to.exec(t, `UPDATE accounts SET id = $1 WHERE id = $2`, from.ours, to.ours)
 	export := func(f *fixture) string {
@@ -36,9 +36,9 @@ func TestExportImport(t *testing.T) {
 		t.Errorf("exported %d lines, want %d:\n%s", got, want, first)
 	}
 	to.load(t, first)
-	equal(t, "another database", first, export(to))
+	equal(t, first, export(to), "another database")
 	from.load(t, first)
-	equal(t, "row counts, times of creation and revision", state, from.state(t))
+	equal(t, state, from.state(t), "row counts, times of creation and revision")
 }
 
 // TestEachChange changes one member at a time: each change increases the revision, and a repeated import does not. The
@@ -87,10 +87,10 @@ func TestConcurrentImports(t *testing.T) {
 		if err == nil {
 			succeeded++
 		} else if !storetest.OnCitus() || !store.IsLockTimeout(err) { // a cluster gives up on locks sooner
-			equal(t, "error", "more than one active methodology covers plain; retire the others in the same file", err.Error())
+			equal(t, "more than one active methodology covers plain; retire the others in the same file", err.Error(), "error")
 		}
 	}
-	equal(t, "imports that succeeded", 1, succeeded)
+	equal(t, 1, succeeded, "imports that succeeded")
 }
 
 // TestImportRefuses: of the lines that only the database can refuse, the first 20 are reported, and nothing is written.
@@ -105,8 +105,8 @@ func TestImportRefuses(t *testing.T) {
 		lines, want = append(lines, question(fmt.Sprint("q", i), erased)), append(want, fmt.Sprintf("line %d: the account is erased", i+2))
 	}
 	_, err := f.importLines(t, lines...)
-	equal(t, "error", strings.Join(want[:20], "\n"), fmt.Sprint(err))
-	equal(t, "row counts", before, f.state(t))
+	equal(t, strings.Join(want[:20], "\n"), fmt.Sprint(err), "error")
+	equal(t, before, f.state(t), "row counts")
 }
 
 // TestImportWhileErased: an import does not add questions to an account that is erased after its lines were checked.
@@ -123,6 +123,6 @@ func TestImportWhileErased(t *testing.T) {
 	storetest.UntilWaiting(t, f.pool, "transactionid")
 	f.exec(t, `UPDATE accounts SET erased_at = now() WHERE id = $1`, f.ours)
 	must(t, tx.Rollback(t.Context()))
-	equal(t, "error", "an account of the file has been erased meanwhile", fmt.Sprint(<-imported))
-	equal(t, "questions", 1, storetest.Value[int](t, f.pool, `SELECT count(*) FROM own_questions`))
+	equal(t, "an account of the file has been erased meanwhile", fmt.Sprint(<-imported), "error")
+	equal(t, 1, storetest.Value[int](t, f.pool, `SELECT count(*) FROM own_questions`), "questions")
 }

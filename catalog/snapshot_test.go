@@ -48,14 +48,14 @@ func TestSnapshotFindsModelsAndQuestions(t *testing.T) {
 	}
 	second := want
 	second.ID = "b"
-	equal(t, "models", []catalog.Model{want, second}, snapshot.Models)
-	equal(t, "models b and B", []*catalog.Model{&second, nil}, []*catalog.Model{snapshot.Model("b"), snapshot.Model("B")})
+	equal(t, []catalog.Model{want, second}, snapshot.Models, "models")
+	equal(t, []*catalog.Model{&second, nil}, []*catalog.Model{snapshot.Model("b"), snapshot.Model("B")}, "models b and B")
 	for measurementType, want := range map[string]string{"grounded": "AIVM-1.0", "plain": "AIVM-2.0", "other": "AIVM-2.0", "none": "", "": ""} {
 		got := ""
 		if m := snapshot.Methodology(measurementType); m != nil {
 			got = m.Version
 		}
-		equal(t, "methodology of "+measurementType, want, got)
+		equal(t, want, got, "methodology of "+measurementType)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestQuestionStatus(t *testing.T) {
 	f.load(t, archived(question("shared", shared)), question("none", f.ours))
 	got, err := f.now(t, c).QuestionStatus(t.Context(), f.ours, []string{"shared", "none", "ours"})
 	must(t, err)
-	equal(t, "the next revision", []string{"archived", "active", "active"}, got)
+	equal(t, []string{"archived", "active", "active"}, got, "the next revision")
 	f.pool.Close()
 	if _, err := snapshot.QuestionStatus(t.Context(), f.ours, []string{"shared", "old"}); err != nil {
 		t.Errorf("cached statuses need the database: %v", err)
@@ -108,7 +108,7 @@ func TestDependencies(t *testing.T) {
 	} {
 		before := f.revision(t)
 		must(t, f.admin.SetDependency(t.Context(), "acme", step.dependency, step.met, "checked"))
-		equal(t, "unmet in the model", step.unmet, strings.Join(f.now(t, c).Model("m").Unmet, " "))
+		equal(t, step.unmet, strings.Join(f.now(t, c).Model("m").Unmet, " "), "unmet in the model")
 		if f.revision(t) <= before {
 			t.Errorf("%+v: the revision did not increase", step)
 		}

@@ -34,10 +34,10 @@ func TestImportRecordsEvents(t *testing.T) {
 		if err := s.try(step.lines...); (err != nil) != (step.name == "with an invalid line") {
 			t.Fatalf("%s: %v", step.name, err)
 		}
-		equal(t, step.name, step.want, storetest.Value[[]string](t, s.Pool, `
+		equal(t, step.want, storetest.Value[[]string](t, s.Pool, `
 WITH new AS (
   DELETE FROM events WHERE account_id = $1 AND data->>'id' = subject_id::text RETURNING type || ' ' || (data->>'title') AS event)
-SELECT array_agg(event ORDER BY event) FROM new`, c.account))
+SELECT array_agg(event ORDER BY event) FROM new`, c.account), step.name)
 	}
 }
 
@@ -47,6 +47,7 @@ func TestLargeImport(t *testing.T) {
 	s := newSite(t)
 	c := s.customer()
 	must(t, s.try(slices.Concat(slices.Repeat([]string{c.recommendation()}, 5100), slices.Repeat([]string{c.alert()}, 3900))...))
-	equal(t, "recommendations, alerts and events", "5100 3900 9000", storetest.Value[string](t, s.Pool,
-		`SELECT concat_ws(' ', (SELECT count(*) FROM recommendations), (SELECT count(*) FROM alerts), (SELECT count(*) FROM events))`))
+	equal(t, "5100 3900 9000", storetest.Value[string](t, s.Pool,
+		`SELECT concat_ws(' ', (SELECT count(*) FROM recommendations), (SELECT count(*) FROM alerts), (SELECT count(*) FROM events))`),
+		"recommendations, alerts and events")
 }

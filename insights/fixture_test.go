@@ -124,9 +124,4 @@ func titleOf(id store.ID, title string) []byte {
 	return fmt.Appendf(nil, `{"id":%q,"title":%q}`, id.UUID(), title)
 }
 
-var must = storetest.Must
-
-func equal(t testing.TB, what string, want, got any) {
-	t.Helper()
-	storetest.Equal(t, want, got, what)
-}
+var must, equal = storetest.Must, storetest.Equal

@@ -29,15 +29,15 @@ func TestInvalidLines(t *testing.T) {
 		c.recommendation(ref("run_id", "run", other.run)):   "unknown run of this account",
 	} {
 		err := s.try(c.recommendation(), "\n", c.alert(), line, c.alert())
-		equal(t, line, "line 4: "+want, fmt.Sprint(err))
+		equal(t, "line 4: "+want, fmt.Sprint(err), line)
 	}
 	var first20 []string
 	for i := range 20 {
 		first20 = append(first20, fmt.Sprintf("line %d: unknown run of this account", i+1))
 	}
 	err := s.try(slices.Repeat([]string{c.alert(ref("run_id", "run", unknown))}, 21)...)
-	equal(t, "21 lines", strings.Join(first20, "\n"), fmt.Sprint(err))
-	equal(t, "the database after rejected imports", before, s.state())
+	equal(t, strings.Join(first20, "\n"), fmt.Sprint(err), "21 lines")
+	equal(t, before, s.state(), "the database after rejected imports")
 }
 
 // TestImportTwice: an import changes the rows that differ and audits how many these are. A line without an id adds a
@@ -53,26 +53,26 @@ func TestImportTwice(t *testing.T) {
 		file := strings.NewReader(strings.Join(lines, ""))
 		n, err := s.Import(t.Context(), file, func(n int) { progress = append(progress, n) })
 		must(t, err)
-		equal(t, "imported", insights.Imported{Recommendations: 1, Alerts: 1}, n)
+		equal(t, insights.Imported{Recommendations: 1, Alerts: 1}, n, "imported")
 		return s.state()
 	}
 	first := load(c.recommendation(rec), c.alert(alert))
-	equal(t, "progress", []int{1, 2}, progress)
-	equal(t, "the second import", first, load(c.recommendation(rec), c.alert(alert)))
+	equal(t, []int{1, 2}, progress, "progress")
+	equal(t, first, load(c.recommendation(rec), c.alert(alert)), "the second import")
 	load(c.recommendation(rec, `status:"done"`, `updated_at:"2026-01-02T01:00:00.1234567+01:00"`), c.alert(alert))
-	equal(t, "the changed row", "done 2026-01-01 00:00:00 2026-01-02 00:00:00.123456", storetest.Value[string](t, s.Pool,
-		`SELECT concat_ws(' ', status, created_at AT TIME ZONE 'UTC', updated_at AT TIME ZONE 'UTC') FROM recommendations`))
+	equal(t, "done 2026-01-01 00:00:00 2026-01-02 00:00:00.123456", storetest.Value[string](t, s.Pool,
+		`SELECT concat_ws(' ', status, created_at AT TIME ZONE 'UTC', updated_at AT TIME ZONE 'UTC') FROM recommendations`), "the changed row")
 	load(c.recommendation(), c.alert())
 	load(c.recommendation(), c.alert(`status:"resolved"`, at("detected_at", 2), at("resolved_at", 3)))
-	equal(t, "alerts", "2026-01-01, 2026-01-01, 2026-01-02 2026-01-03", storetest.Value[string](t, s.Pool,
+	equal(t, "2026-01-01, 2026-01-01, 2026-01-02 2026-01-03", storetest.Value[string](t, s.Pool,
 		`SELECT string_agg(concat_ws(' ', (detected_at AT TIME ZONE 'UTC')::date, (resolved_at AT TIME ZONE 'UTC')::date), ', '
-			ORDER BY detected_at) FROM alerts`))
+			ORDER BY detected_at) FROM alerts`), "alerts")
 
 	var want []string
 	for _, changed := range []int{2, 1, 2, 2} {
 		const row = `ann insights.import insights {"alerts": 1, "rows_changed": %d, "recommendations": 1}`
 		want = append(want, fmt.Sprintf(row, changed))
 	}
-	equal(t, "audit log", want, storetest.Value[[]string](t, s.Pool,
-		`SELECT array_agg(concat_ws(' ', actor, action, subject, detail) ORDER BY id) FROM audit_log`))
+	equal(t, want, storetest.Value[[]string](t, s.Pool,
+		`SELECT array_agg(concat_ws(' ', actor, action, subject, detail) ORDER BY id) FROM audit_log`), "audit log")
 }

@@ -146,9 +146,7 @@ func TestExactLimit(t *testing.T) {
 	}
 }
 
-var must, equal = storetest.Must, storetest.Equal
-
-func ignore(_ any, err error) error { return err }
+var must, equal, ignore = storetest.Must, storetest.Equal, storetest.Ignore
 
 // admitted fails the test unless a request is admitted.
 func admitted(t testing.TB, l *Limiter, k key, what ...any) *Admission {

@@ -210,8 +210,6 @@ func (s *site) waiting(t *testing.T, lock string) {
 	storetest.UntilWaitingLonger(t, s.pool, lock, longer)
 }
 
-var must, equal = storetest.Must, storetest.Equal
-
-func ignore(_ any, err error) error { return err }
+var must, equal, ignore = storetest.Must, storetest.Equal, storetest.Ignore
 
 var begin = storetest.Begin

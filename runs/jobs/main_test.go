@@ -297,6 +297,4 @@ func statesOf(replies []Reply) string {
 	return strings.Join(states, " ")
 }
 
-var must, equal = storetest.Must, storetest.Equal
-
-func ignore(_ any, err error) error { return err }
+var must, equal, ignore = storetest.Must, storetest.Equal, storetest.Ignore

@@ -23,9 +23,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-var must, equal = storetest.Must, storetest.Equal
-
-func ignore(_ any, err error) error { return err }
+var must, equal, ignore = storetest.Must, storetest.Equal, storetest.Ignore
 
 // A database is handed from test to test. Its sessions have the clock of the site. Sessions of the pool dispatch have the
 // role of aiv dispatch.

@@ -120,6 +120,9 @@ func Must(t testing.TB, err error) {
 	}
 }
 
+// Ignore returns the error of a call whose result does not matter.
+func Ignore(_ any, err error) error { return err }
+
 // Equal reports a difference between two values, which what describes.
 func Equal(t testing.TB, want, got any, what ...any) {
 	t.Helper()
