@@ -27,12 +27,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -140,6 +142,15 @@ func Servers(url string) (database string, servers []string, err error) {
 		}
 	}
 	return c.Database, servers, nil
+}
+
+// IsLocal reports whether the pool's database is on this machine, whichever of its servers is used.
+func IsLocal(pool *pgxpool.Pool) bool {
+	local := func(host string) bool {
+		return filepath.IsAbs(host) || host == "localhost" || net.ParseIP(host).IsLoopback() // an absolute path is a Unix socket's folder
+	}
+	c := pool.Config().ConnConfig
+	return local(c.Host) && !slices.ContainsFunc(c.Fallbacks, func(other *pgconn.FallbackConfig) bool { return !local(other.Host) })
 }
 
 // Durable reports whether committed transactions survive a crash, by the settings of the pool's sessions.

@@ -117,6 +117,17 @@ func TestReadHealth(t *testing.T) {
 	}
 }
 
+func TestIsLocal(t *testing.T) {
+	for hosts, want := range map[string]bool{
+		"/run/postgresql": true, "localhost": true, "127.0.0.2": true, "::1": true, "127.0.0.1,localhost": true,
+		"127.0.0.1,192.0.2.1": false, "192.0.2.1,127.0.0.1": false, "db.internal": false, "localhost.example": false,
+	} {
+		if got := store.IsLocal(open(t, "dbname=aiv host="+hosts)); got != want {
+			t.Errorf("%s: got %v, want %v", hosts, got, want)
+		}
+	}
+}
+
 func TestOpenKeepsThePassword(t *testing.T) {
 	for _, url := range []string{
 		"postgres://aiv:s3cret/s3cret@host/aiv",

@@ -69,7 +69,7 @@ func demoCommand(ctx context.Context, c *call) error {
 		return err
 	}
 	defer dispatchPool.Close()
-	service.TuneServe()
+	service.TuneServe(pool)
 	log = slog.New(withoutRequests{log.Handler()})
 	return runBoth(ctx,
 		func(ctx context.Context) error { return dispatch.Run(ctx, dispatchPool, log, workers) },

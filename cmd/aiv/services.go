@@ -25,7 +25,7 @@ func serve(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		service.TuneServe()
+		service.TuneServe(pool)
 		return o.Run(ctx, pool, log, l)
 	})
 }

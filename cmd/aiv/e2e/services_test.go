@@ -138,6 +138,10 @@ func TestRequestsAreLogged(t *testing.T) {
 	for p.get(t, "?path=/v1/me", narrow.Key).status == 200 {
 		admitted++ // one a minute
 	}
+	processors := runtime.GOMAXPROCS(0)
+	if os.Getenv("GOMAXPROCS") == "" {
+		processors = max(1, processors-1) // one is left to the database on this machine
+	}
 	p.hasMetrics(t, strings.Split(strings.TrimSpace(fmt.Sprintf(`
 aiv_requests_total{route="GET /v1/me",status="200"} %d
 aiv_limiter_decisions_total{decision="admitted"} %d
@@ -155,7 +159,7 @@ aiv_batch_size_sum{batcher="small_runs"} 3
 aiv_keys_expiring 1
 aiv_queue_open_runs 1
 aiv_provider_dependency_unmet{provider="p",dependency="contract"} 0
-`, admitted, 4+admitted, 5+admitted, runtime.GOMAXPROCS(0))), "\n")...)
+`, admitted, 4+admitted, 5+admitted, processors)), "\n")...)
 	p.documentsMetrics(t)
 	p.awaitLog(t, `"a key expires soon","credential":"`+made.ID+`"`)
 

@@ -2,8 +2,13 @@ package service
 
 import (
 	"os"
+	"runtime"
 	"runtime/debug"
 	"syscall"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"aiv/store"
 )
 
 // Garbage collection trades memory for time: live memory is a few MiB, and requests allocate hundreds of MiB a second.
@@ -38,9 +43,18 @@ func allowMemory(connections int, tls bool) {
 
 // TuneServe sets the limits of the Go runtime for aiv serve, except those that environment variables set. A process
 // calls it once.
-func TuneServe() { limitMemory(servePercent) }
+//
+// Each round trip wakes a process of PostgreSQL, and all requests of a batch wait for it. If PostgreSQL is on this
+// machine, one processor is left to it: otherwise threads of Go, which look for work before they sleep, delay it.
+func TuneServe(pool *pgxpool.Pool) {
+	limitMemory(servePercent)
+	if os.Getenv("GOMAXPROCS") == "" && store.IsLocal(pool) {
+		runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)-1))
+	}
+}
 
-// TuneDispatch is TuneServe for aiv dispatch.
+// TuneDispatch is TuneServe for aiv dispatch. It uses all processors: a transaction whose results have arrived would
+// otherwise wait while the body of another request is parsed.
 func TuneDispatch() { limitMemory(dispatchPercent) }
 
 func limitMemory(gcPercent int) {
