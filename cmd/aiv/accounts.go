@@ -65,7 +65,8 @@ func accountsGroup() cli.Command {
 	}
 }
 
-// An account as the accounts commands print it.
+// An account as the accounts commands print it. A null jobs_per_month is no quota if own_quota is true, and says
+// nothing otherwise.
 type account struct {
 	ID           string  `json:"id"`
 	Name         string  `json:"name"`
@@ -80,7 +81,7 @@ func accountOf(a auth.Account) account {
 	return account{a.ID.Text("acct"), a.Name, a.PlanCode, a.OwnQuota, a.JobsPerMonth, store.FormatTime(a.CreatedAt), store.FormatTimeOrNil(a.ErasedAt)}
 }
 
-// quota formats the account's quota for people.
+// quota formats the account's quota for people. With an own quota, a nil number is no quota.
 func (a account) quota() string {
 	if !a.OwnQuota {
 		return "of the plan"
@@ -88,6 +89,7 @@ func (a account) quota() string {
 	return numberText(a.JobsPerMonth, "none")
 }
 
+// accountsCreate creates an account without keys. The plan must exist.
 func accountsCreate(ctx context.Context, c *call) error {
 	name := c.Flags.String("name", "", "the account's `NAME`")
 	plan := c.Flags.String("plan", "", "the `CODE` of its plan")
@@ -106,6 +108,7 @@ func accountsCreate(ctx context.Context, c *call) error {
 	})
 }
 
+// accountsList lists all accounts, also erased ones: their usage totals are kept.
 func accountsList(ctx context.Context, c *call) error {
 	if _, err := c.Parse(); err != nil {
 		return err
@@ -125,6 +128,7 @@ func accountsList(ctx context.Context, c *call) error {
 	})
 }
 
+// accountsSetPlan moves an account to another plan. An own quota of the account stays.
 func accountsSetPlan(ctx context.Context, c *call) error {
 	id, args, err := c.parseWithID("acct", "CODE")
 	if err != nil {
@@ -142,7 +146,9 @@ func accountsSetPlan(ctx context.Context, c *call) error {
 	})
 }
 
+// accountsSetQuota gives an account its own quota, or its plan's again.
 func accountsSetQuota(ctx context.Context, c *call) error {
+	// own false: the plan decides; own true and quota nil: no quota.
 	own := true
 	var quota *int64
 	c.Flags.Func("jobs-per-month", "set the quota to `N|none|plan`: N jobs, no quota, or the quota of the account's plan", func(v string) error {
@@ -179,7 +185,8 @@ func accountsSetQuota(ctx context.Context, c *call) error {
 	})
 }
 
-// erased is what `aiv accounts erase` prints.
+// erased is what `aiv accounts erase` prints. It counts rows as the erasure did in this call: a repeated one counts
+// only what was left.
 type erased struct {
 	ID        string `json:"id"`
 	Runs      int64  `json:"runs"`
@@ -191,7 +198,10 @@ type erased struct {
 	Events    int64  `json:"events"`
 }
 
+// accountsErase erases an account. The name, which confirms the id, is replaced only at the end: so the same command
+// line finishes an interrupted erasure.
 func accountsErase(ctx context.Context, c *call) error {
+	// Not a question to answer at a terminal, so that a script can erase too, but not by an id alone.
 	confirm := c.Flags.String("confirm", "", "the account's `NAME`, to confirm that its data is deleted permanently")
 	id, args, err := c.parseWithID("acct", "-confirm")
 	if err != nil {
@@ -203,9 +213,11 @@ func accountsErase(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
+		// Nothing was changed so far: Account only reads.
 		if account.Name != *confirm {
 			return fmt.Errorf("the name of account %s is not %q; nothing was changed; see aiv accounts list", args[0], *confirm)
 		}
+		// end removes the line of progress before other output. It may be called more than once.
 		report, end := c.Progress(runsDeleted)
 		n, err := deletion.Account(ctx, admin, capability.All, id, report, func(d time.Duration) {
 			end()
@@ -215,6 +227,7 @@ func accountsErase(ctx context.Context, c *call) error {
 		if err != nil {
 			return unfinished(err, n.Runs)
 		}
+		// Rows counts by table.
 		e := erased{args[0], n.Runs, n.Jobs, n.Rows["schedules"], n.Rows["brands"], n.Rows["own_questions"],
 			n.Rows["recommendations"] + n.Rows["alerts"], n.Rows["events"]}
 		return c.Print(e, func(w io.Writer) {

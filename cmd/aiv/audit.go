@@ -27,7 +27,8 @@ func auditGroup() cli.Command {
 	}
 }
 
-// A change is an entry of the audit log as `aiv audit list` prints it.
+// A change is an entry of the audit log as `aiv audit list` prints it. The subject is an id or a code; the detail
+// depends on the action and never has a secret.
 type change struct {
 	At      string         `json:"at"`
 	Actor   string         `json:"actor"`
@@ -36,6 +37,7 @@ type change struct {
 	Detail  map[string]any `json:"detail"`
 }
 
+// auditList reads one change more than it prints, for firstOf.
 func auditList(ctx context.Context, c *call) error {
 	var f store.AuditFilter
 	c.Flags.StringVar(&f.Subject, "subject", "", "only changes of the record with this `ID` or code")

@@ -40,7 +40,7 @@ func brandsGroup() cli.Command {
 	}
 }
 
-// importedBrands counts the lines of a file.
+// importedBrands counts the lines of a file. A line counts even if it changes nothing.
 type importedBrands struct {
 	Brands int `json:"brands"`
 }
@@ -73,6 +73,7 @@ func brandOf(b *brands.ListedBrand) brand {
 		store.FormatTime(b.CreatedAt), store.FormatTime(b.UpdatedAt)}
 }
 
+// brandsList is audited, unlike other lists: brands.Admin.List writes an audit record of each call.
 func brandsList(ctx context.Context, c *call) error {
 	var account *store.ID
 	c.idFlag(&account, "account", "acct", "only the brands of the account with this `ID`")

@@ -60,8 +60,8 @@ func catalogImport(ctx context.Context, c *call) error {
 	})
 }
 
-// importFile is a command whose argument is a JSON Lines file. read imports it and returns the counts of its lines, for
-// JSON and as text.
+// importFile is a command whose argument is a JSON Lines file. read imports it and returns the counts of its lines,
+// for JSON and as text. The import is one transaction: an error, or the end of the process, leaves nothing of it.
 func (c *call) importFile(
 	ctx context.Context, read func(pool *pgxpool.Pool, file io.Reader, progress func(int)) (any, string, error),
 ) error {
@@ -69,6 +69,7 @@ func (c *call) importFile(
 	if err != nil {
 		return err
 	}
+	// Opened before the database: a wrong name is found at once.
 	file, err := c.Input(ctx, args[0])
 	if err != nil {
 		return err
@@ -85,7 +86,8 @@ func (c *call) importFile(
 	})
 }
 
-// notImported lists the errors of a file's lines, one per line.
+// notImported lists the errors of a file's lines, one per line. After a lost connection it is not known whether the
+// import was made, so the error does not say that it was not.
 func notImported(err error) error {
 	if lines := strings.Split(err.Error(), "\n"); len(lines) > 1 {
 		return fmt.Errorf("nothing was imported:\n  %s", strings.Join(lines, "\n  "))
@@ -96,6 +98,8 @@ func notImported(err error) error {
 	return fmt.Errorf("nothing was imported: %w", err)
 }
 
+// catalogExport writes lines as they are read, without a copy in memory. A file is replaced only when all lines are
+// written.
 func catalogExport(ctx context.Context, c *call) error {
 	name := c.Flags.String("o", "", "the `FILE` to write, always as JSON Lines; it is replaced only by a complete catalog (default: stdout)")
 	if _, err := c.Parse(); err != nil {
@@ -112,6 +116,7 @@ func catalogExport(ctx context.Context, c *call) error {
 		case *name == "":
 			return catalog.Export(ctx, pool, c.Stdout)
 		}
+		// Export returns no count.
 		var lines lineCounter
 		err := cli.ReplaceFile(*name, func(w io.Writer) error { return catalog.Export(ctx, pool, io.MultiWriter(w, &lines)) })
 		if err != nil {
@@ -131,12 +136,15 @@ type jsonArray struct {
 	inside bool   // the last write ended inside a line
 }
 
+// newJSONArray returns a writer for the lines. Its caller calls end after the last one.
 func newJSONArray(w io.Writer) *jsonArray { return &jsonArray{w: w, next: "["} }
 
+// Write implements io.Writer. The lines may be split between calls in any way.
 func (a *jsonArray) Write(b []byte) (int, error) {
 	var out bytes.Buffer
 	for line := range bytes.Lines(b) {
 		if !a.inside {
+			// The separator is written only when another line begins: the last line has none after it.
 			out.WriteString(a.next)
 			a.next = ","
 		}
@@ -150,6 +158,7 @@ func (a *jsonArray) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// end closes the array, which is [] if there was no line.
 func (a *jsonArray) end() error {
 	closing := "]\n"
 	if a.next == "[" {
@@ -159,6 +168,7 @@ func (a *jsonArray) end() error {
 	return err
 }
 
+// A lineCounter is an io.Writer that counts the lines written to it.
 type lineCounter int
 
 func (n *lineCounter) Write(b []byte) (int, error) {

@@ -2,7 +2,8 @@ package main
 
 import "aiv/cmd/aiv/internal/cli"
 
-// commands returns the table of commands, in the order in which an operator needs them.
+// commands returns the table of commands, in the order in which an operator needs them. The adapters command, reading
+// and audited (main.go) declare the flags that several commands have.
 func commands() []cli.Command {
 	return []cli.Command{
 		{

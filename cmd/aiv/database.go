@@ -14,7 +14,8 @@ import (
 // databaseFlags declares the flags that choose the database. Parse sets c.source by them.
 func (c *call) databaseFlags() { c.readSource = database.Flags(c.Call) }
 
-// Parse is [cli.Call.Parse], and also sets c.source.
+// Parse is [cli.Call.Parse], and also sets c.source. It hides the method of the embedded Call, so that no command can
+// forget to read the flags of the database.
 func (c *call) Parse(required ...string) ([]string, error) {
 	args, err := c.Call.Parse(required...)
 	if err == nil && c.readSource != nil {

@@ -23,6 +23,8 @@ import (
 	"aiv/store/schema"
 )
 
+// demoCommand serves both services in one process on one private PostgreSQL, with sample data. Everything is
+// prepared, and both services listen, before the instructions are written: what they print works at once.
 func demoCommand(ctx context.Context, c *call) error {
 	var o service.Serve
 	dir, workerAddr, leave, err := c.readDemo(&o)
@@ -33,6 +35,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	// The folder stays locked until the databases are closed.
 	defer release()
 	ctx, stop := service.EndOnHangup(ctx)
 	defer stop()
@@ -47,6 +50,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	if _, err := schema.Migrate(ctx, pool); err != nil {
 		return adviseOnFolder(err, dir)
 	}
+	// The data of an earlier start stay; its key and its token do not.
 	secrets, err := demo.Fill(ctx, pool, leave...)
 	if err != nil {
 		return err
@@ -64,6 +68,8 @@ func demoCommand(ctx context.Context, c *call) error {
 	if err := writeInstructions(c.Stdout, l, workers, o.TLS(), demo.Service{Secrets: secrets, Data: dir, Leave: leave}); err != nil {
 		return err
 	}
+	// The dispatcher has its own pool, as it has in its own process: its claims and settlements do not take
+	// connections of requests.
 	dispatchPool, err := store.OpenHot(ctx, pool.Config().ConnString(), dispatch.Conns())
 	if err != nil {
 		return err
@@ -78,6 +84,7 @@ func demoCommand(ctx context.Context, c *call) error {
 
 // adviseOnFolder adds to an error of the migrations that the database is not needed.
 func adviseOnFolder(err error, dir string) error {
+	// Another error, such as a newer database, says itself what to do.
 	if _, changed := errors.AsType[*schema.ChangedError](err); !changed {
 		return err
 	}
@@ -88,6 +95,7 @@ func adviseOnFolder(err error, dir string) error {
 // default, and the providers whose jobs the sample worker leaves.
 func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, leave []string, err error) {
 	c.Flags.StringVar(&dir, "data-dir", "", "the `FOLDER` of the sample data: a new or empty one, or one that aiv demo made (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv-demo, else ~/.local/share/aiv-demo; for root /var/lib/aiv-demo)")
+	// Declared only to be refused with a reason, which an unknown flag would not give.
 	c.Flags.String("database-url", "", "rejected: aiv demo writes only to its own database, whatever the `URL`")
 	c.Flags.StringVar(&workerAddr, "worker-addr", "", "listen for workers on this `HOST:PORT` (environment: AIV_WORKER_ADDR; default: 127.0.0.1:8081)")
 	c.Flags.Func("leave", "leave the jobs of the provider with this `CODE` to another worker, such as aiv work -engine; may be given more than once", func(code string) error {
@@ -104,6 +112,8 @@ func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, leave []strin
 	if err := check(); err != nil {
 		return "", "", nil, err
 	}
+	// A flag takes precedence over the environment. An empty address stays empty: then the service may move to a free
+	// port.
 	workerAddr = cmp.Or(workerAddr, c.Getenv("AIV_WORKER_ADDR"))
 	if workerAddr != "" {
 		if err := service.CheckAddress(c.Call, service.WorkerAddrFlag, workerAddr); err != nil {
@@ -119,6 +129,7 @@ func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, leave []strin
 		if err != nil {
 			return "", "", nil, err
 		}
+		// Beside the folder of an operator's private PostgreSQL, and never in it.
 		dir = operators + "-demo"
 	}
 	slices.Sort(leave)
@@ -144,7 +155,8 @@ func writeInstructions(w io.Writer, l, workers service.Listeners, tls bool, s de
 	return demo.WriteText(w, s)
 }
 
-// localAddress returns an address to which commands on this machine can connect.
+// localAddress returns an address to which commands on this machine can connect. An unspecified address, such as
+// 0.0.0.0, is replaced by the loopback address.
 func localAddress(l net.Listener) string {
 	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() {
 		return net.JoinHostPort("127.0.0.1", strconv.Itoa(a.Port))
@@ -167,6 +179,7 @@ func runBoth(ctx context.Context, a, b func(context.Context) error) error {
 			ended <- err
 		}()
 	}
+	// The error of the service that ended first comes first: it is the cause.
 	first := <-ended
 	cancel()
 	return errors.Join(first, <-ended)

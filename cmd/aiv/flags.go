@@ -28,7 +28,7 @@ func (c *call) rateFlag(to **int, whose, without string) {
 	})
 }
 
-// expiryFlag reads "never" as the zero time.
+// expiryFlag reads "never" as the zero time. It leaves *to nil when the flag is not given.
 func (c *call) expiryFlag(to **time.Time, usage string) {
 	c.Flags.Func("expires", usage, func(v string) error {
 		if v == "never" {
@@ -36,6 +36,7 @@ func (c *call) expiryFlag(to **time.Time, usage string) {
 			return nil
 		}
 		t, err := store.ParseTime(v)
+		// The zero time is refused, because it would mean never.
 		if err != nil || t.IsZero() {
 			return errors.New("must be an RFC 3339 time, such as 2031-01-31T00:00:00Z, or never")
 		}
@@ -51,11 +52,12 @@ func (c *call) actor() string {
 
 // thisUser returns USER@HOST, with the user who called sudo instead of root.
 func (c *call) thisUser() string {
-	name := c.Getenv("SUDO_USER")
+	name := c.Getenv("SUDO_USER") // set by sudo
 	if name == "" {
 		if u, err := user.Current(); err == nil {
 			name = u.Username
 		} else {
+			// The account may have no entry in the user database, as in a container.
 			name = "uid " + strconv.Itoa(os.Getuid())
 		}
 	}
@@ -67,6 +69,7 @@ func (c *call) thisUser() string {
 
 // idFlag declares a flag whose value is an id. It leaves *to nil when the flag is not given.
 func (c *call) idFlag(to **store.ID, name, prefix, usage string) {
+	// FuncFlag, and not Flags.Func, because a key may have been given in place of an id.
 	c.FuncFlag(name, usage, func(v string) error {
 		id, err := parseID(prefix, v)
 		if err != nil {
@@ -82,6 +85,7 @@ const maxListed = 10_000
 
 // listLimitFlag declares -limit of a list.
 func (c *call) listLimitFlag(to *int, value int, what string) {
+	// The flag package does not know the default of a FuncFlag, so that it is set here.
 	*to = value
 	usage := fmt.Sprintf("list at most this `NUMBER` of %s, from 1 to %d (default: %d)", what, maxListed, value)
 	c.FuncFlag("limit", usage, func(v string) error {
@@ -115,6 +119,7 @@ func readSecret(flag, file string) (string, error) {
 
 // known refuses an empty list, and words that are not among those allowed.
 func (c *call) known(flag string, words, allowed []string) error {
+	// A nil list is a flag that was not given.
 	if words != nil && len(words) == 0 {
 		return c.Wrong("%s is empty", flag)
 	}
@@ -147,7 +152,8 @@ func parseID(prefix, text string) (store.ID, error) {
 	return id, nil
 }
 
-// kinds are what the ids of each prefix identify, and the group of commands that lists it.
+// kinds are what the ids of each prefix identify, and the group of commands that lists it. Only prefixes of ids that
+// commands take are needed.
 var kinds = map[string]struct{ name, group string }{
 	"acct": {"an account", "accounts"},
 	"cred": {"a credential", "keys"},
@@ -158,7 +164,7 @@ var kinds = map[string]struct{ name, group string }{
 	"sched": {"a schedule", "schedules"},
 }
 
-// humanTime formats a time for people.
+// humanTime formats a time for people. A nil time is shown as absent.
 func humanTime(t *time.Time, absent string) string {
 	if t == nil {
 		return absent
@@ -166,7 +172,7 @@ func humanTime(t *time.Time, absent string) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// numberText formats a number for people.
+// numberText formats a number for people. A nil number is shown as absent.
 func numberText[T int | int64](n *T, absent string) string {
 	if n == nil {
 		return absent

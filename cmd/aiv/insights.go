@@ -36,6 +36,8 @@ type importedInsights struct {
 	Alerts          int `json:"alerts"`
 }
 
+// insightsImport also records an event for each insight that becomes current, in the same transaction: webhooks
+// deliver them.
 func insightsImport(ctx context.Context, c *call) error {
 	return c.importFile(ctx, func(pool *pgxpool.Pool, file io.Reader, progress func(int)) (any, string, error) {
 		admin := insights.Admin{Pool: pool, Actor: c.actor(), Events: gateway.EventData{}, Record: webhooks.RecordMany}

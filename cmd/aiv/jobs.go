@@ -37,7 +37,7 @@ func jobsGroup() cli.Command {
 	}
 }
 
-// A job as `aiv jobs list` prints it.
+// A job as `aiv jobs list` prints it. The error is null unless the job failed. A null time has not come.
 type job struct {
 	ID           string  `json:"id"`
 	AccountID    string  `json:"account_id"`
@@ -54,7 +54,8 @@ type job struct {
 	FinishedAt   *string `json:"finished_at"`
 }
 
-// jobsList lists the jobs of one run, or of the newest runs with such jobs.
+// jobsList lists the jobs of one run, or of the newest runs with such jobs. Without -run, it reads only runs that
+// are queued or running.
 func jobsList(ctx context.Context, c *call) error {
 	var states []string
 	c.ListFlag(&states, "state", "only jobs in these states, a comma-separated `LIST` of "+strings.Join(results.Statuses, ", "))
@@ -70,6 +71,7 @@ func jobsList(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
+		// A typing error would otherwise look like an empty list.
 		if c.Given("provider") {
 			if err := knownProvider(ctx, pool, *provider); err != nil {
 				return err
@@ -79,6 +81,7 @@ func jobsList(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
+		// With more jobs than the limit, firstOf says enough: the list ends before the runs do.
 		if cut && len(listed) <= limit {
 			fmt.Fprintf(c.Stderr, "Only the newest %d runs that can have such jobs were read; use -run for an older one.\n", maxListed)
 		}
@@ -114,6 +117,7 @@ func knownProvider(ctx context.Context, pool *pgxpool.Pool, code string) error {
 // findJobs returns the first jobs of one run, or of the newest runs that may have jobs in the states. cut reports
 // whether there are older such runs, which it did not read.
 func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider string, states []string, limit int) (found []job, cut bool, err error) {
+	// of are the runs whose jobs are read, newest first.
 	var of []runs.Run
 	if run == nil {
 		of, cut, err = newestRuns(ctx, pool, states)
@@ -135,7 +139,9 @@ func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider s
 		if !hasJobs(&r, states) {
 			continue
 		}
+		// By model, so that models of other providers are not read.
 		for _, model := range r.ModelIDs {
+			// A model that the catalog no longer has is of no provider.
 			code := ""
 			if m := known.Model(model); m != nil {
 				code = m.Provider
@@ -162,6 +168,7 @@ func newestRuns(ctx context.Context, pool *pgxpool.Pool, states []string) (newes
 	if len(states) == 0 || slices.Contains(states, "queued") {
 		statuses = append(statuses, "queued") // a queued run has no other jobs
 	}
+	// One more than is returned shows whether there are older ones.
 	newest, err = runs.Recent(ctx, pool, nil, statuses, maxListed+1)
 	return newest[:min(len(newest), maxListed)], len(newest) > maxListed, err
 }
@@ -190,6 +197,7 @@ func jobsOfModel(ctx context.Context, pool *pgxpool.Pool, r *runs.Run, model, pr
 
 // hasJobs reports whether a run has jobs in one of the states, or in any state if there are none.
 func hasJobs(r *runs.Run, states []string) bool {
+	// The counters of the run spare a read of its jobs.
 	counts := map[string]int{"queued": r.Queued(), "running": r.Running, "completed": r.Completed, "failed": r.Failed, "canceled": r.Canceled}
 	return len(states) == 0 || slices.ContainsFunc(states, func(s string) bool { return counts[s] > 0 })
 }

@@ -79,7 +79,8 @@ func keysGroup() cli.Command {
 	}
 }
 
-// A credential as the keys commands print it.
+// A credential as the keys commands print it. A null time has not come: the credential never expires, or is neither
+// disabled nor revoked. rotated_from is the id of its predecessor.
 type credential struct {
 	ID          string   `json:"id"`
 	AccountID   string   `json:"account_id"`
@@ -95,6 +96,7 @@ type credential struct {
 	CreatedAt   string   `json:"created_at"`
 }
 
+// credentialOf leaves out the raw key, which only issueKey prints.
 func credentialOf(c auth.Issued) credential {
 	var from *string
 	if c.RotatedFrom != nil {
@@ -108,6 +110,8 @@ func credentialOf(c auth.Issued) credential {
 	}
 }
 
+// keysList lists credentials of one account, or of all. The keys themselves are stored nowhere: KeyPrefix identifies
+// them.
 func keysList(ctx context.Context, c *call) error {
 	var account *store.ID
 	c.idFlag(&account, "account", "acct", "only credentials of the account with this `ID`")
@@ -130,6 +134,7 @@ func keysList(ctx context.Context, c *call) error {
 	})
 }
 
+// keysSet changes the terms whose flags are given. A nil term is not changed.
 func keysSet(ctx context.Context, c *call) error {
 	var terms auth.Terms
 	c.termsFlags(&terms, " (default: unchanged)", "unchanged", "unchanged")
@@ -140,6 +145,7 @@ func keysSet(ctx context.Context, c *call) error {
 	if terms.Name == nil && terms.Scopes == nil && terms.RateLimit == nil && terms.ExpiresAt == nil {
 		return c.Wrong("nothing to set: give -name, -scopes, -rate or -expires")
 	}
+	// Checked here too, so that a wrong value is a wrong command line, with exit code 2.
 	if err := terms.Check(); err != nil {
 		return c.Wrong("%v", err)
 	}

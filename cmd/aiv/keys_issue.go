@@ -19,6 +19,8 @@ type issuedKey struct {
 	Key string `json:"key"`
 }
 
+// keysCreate issues a credential. Parse requires -account, so account is not nil after it; terms without a flag are
+// nil, and get the defaults.
 func keysCreate(ctx context.Context, c *call) error {
 	var account *store.ID
 	c.idFlag(&account, "account", "acct", "the `ID` of its account")
@@ -35,6 +37,8 @@ func keysCreate(ctx context.Context, c *call) error {
 	})
 }
 
+// keysRotate issues a successor of a credential. The old key keeps its own expiry if that is before the end of the
+// grace period.
 func keysRotate(ctx context.Context, c *call) error {
 	var grace time.Duration
 	c.DurationFlag(&grace, "grace", 24*time.Hour, "the `DURATION` for which the old key stays valid, such as 90m or 0s")
@@ -47,6 +51,7 @@ func keysRotate(ctx context.Context, c *call) error {
 	if grace < 0 {
 		return c.Wrong("-grace must not be negative")
 	}
+	// Only the expiry can be wrong: the other terms are taken from the old credential.
 	if err := (&auth.Terms{ExpiresAt: expires}).Check(); err != nil {
 		return c.Wrong("%v", err)
 	}
@@ -70,6 +75,7 @@ func (c *call) issueKey(ctx context.Context, more string, issue func(*auth.Admin
 		if err != nil {
 			return err
 		}
+		// From here on the credential exists: an error must say so.
 		k := issuedKey{credentialOf(made), made.Key}
 		err = c.Print(k, func(w io.Writer) {
 			fmt.Fprintf(w, "Credential %s, %q, belongs to %s: scopes %s; %d requests per minute; expires: %s.\n",

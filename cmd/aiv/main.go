@@ -21,10 +21,13 @@ import (
 	"aiv/store/private"
 )
 
+// main sets up the process. Everything that can be tested without a process is in run.
 func main() {
+	// Before anything else, because arguments and the environment may contain secrets.
 	service.DisableCoreDumps()
 	// net/http logs responses that no request asked for. They may contain a key, a question or a customer's text.
 	log.SetOutput(io.Discard)
+	// A private PostgreSQL is watched by a process of this program, in which this call does not return.
 	private.RunSupervisorIfRequested()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends a program that ignores the first
@@ -38,6 +41,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return p.Run(ctx, args)
 }
 
+// newProgram returns the program without its streams and its environment. Tests set others than run does.
 func newProgram() *cli.Program {
 	return &cli.Program{
 		Name:     "aiv",
@@ -48,6 +52,7 @@ func newProgram() *cli.Program {
 	}
 }
 
+// environment is the end of the program's help.
 const environment = `
 Environment (flags take precedence):
   DATABASE_URL   the PostgreSQL database; without it, aiv runs a private PostgreSQL
@@ -89,7 +94,16 @@ func audited(f func(context.Context, *call) error) func(context.Context, *cli.Ca
 	})
 }
 
-// Error messages repeat arguments, and messages end up in logs.
+// Error messages repeat arguments, and messages end up in logs. rawKey keeps the 8 characters that identify a key or
+// a worker's token, as lists of keys do.
+//
+// urlPassword ends at the last @, because a password may contain others. Its first alternative passes white space,
+// but not the quote that ends a quoted URL. The second one is for a password with a quote.
+//
+// dsnPassword is of a keyword/value string, quoted or up to white space. A message may itself be quoted with %q,
+// which doubles backslashes: hence \\+ for each of them.
+//
+// secret is of a webhook.
 var (
 	rawKey      = regexp.MustCompile(`(aiv_(?:live|work)_[0-9A-Za-z]{8})[0-9A-Za-z]+`)
 	urlPassword = regexp.MustCompile(`(://[^\s/:@]*:)(?:(?:[^"\\]|\\.)*|\S*)@`)
@@ -99,6 +113,7 @@ var (
 
 // redact removes keys, passwords and secrets from a message. It may remove what follows a password too.
 func redact(message string) string {
+	// ${1} is what precedes the secret.
 	message = rawKey.ReplaceAllString(message, "${1}…")
 	message = urlPassword.ReplaceAllString(message, "${1}…@")
 	message = dsnPassword.ReplaceAllString(message, "${1}…")

@@ -15,7 +15,7 @@ import (
 	"aiv/store/schema"
 )
 
-// A migrationRow is a migration as `aiv migrate` prints it.
+// A migrationRow is a migration as `aiv migrate` prints it. schema.Status defines the states.
 type migrationRow struct {
 	Version   int     `json:"version"`
 	Name      string  `json:"name"`
@@ -25,7 +25,7 @@ type migrationRow struct {
 	applied string // AppliedAt for people
 }
 
-// migrated is what `aiv migrate` did.
+// migrated is what `aiv migrate` did. Lists are of this call: a database that was up to date has none.
 type migrated struct {
 	Applied []migrationRow `json:"applied"`
 	Granted string         `json:"granted,omitempty"` // the role of -grant
@@ -35,6 +35,8 @@ type migrated struct {
 	Distributed []string `json:"distributed,omitempty"` // the tables that -distribute placed
 }
 
+// migrate applies the migrations, then distributes the tables, then grants privileges: each step needs what the one
+// before made. All of them may be repeated.
 func migrate(ctx context.Context, c *call) error {
 	status := c.Flags.Bool("status", false, "list the migrations and change nothing")
 	serve := c.Flags.String("grant", "", "grant this `ROLE` the privileges that aiv serve needs, and revoke all others")
@@ -77,6 +79,7 @@ func migrate(ctx context.Context, c *call) error {
 	})
 }
 
+// distributeTables returns the tables that it placed; with an error, the tables placed before.
 func distributeTables(ctx context.Context, pool *pgxpool.Pool) (tables []string, err error) {
 	placed, err := schema.Distribute(ctx, pool, capability.All)
 	for _, t := range placed {
@@ -91,6 +94,7 @@ type grant struct {
 	role    string
 }
 
+// grants returns what the flags ask for.
 func (m *migrated) grants() (given []grant) {
 	for _, g := range []grant{{schema.Serve, m.Granted}, {schema.Dispatch, m.GrantedDispatch}} {
 		if g.role != "" {
@@ -100,6 +104,8 @@ func (m *migrated) grants() (given []grant) {
 	return given
 }
 
+// print writes what was done. distribute reports whether -distribute was given: without a table to place, that is
+// said.
 func (m *migrated) print(w io.Writer, distribute bool) {
 	for _, a := range m.Applied {
 		fmt.Fprintf(w, "Applied %04d_%s.\n", a.Version, a.Name)
@@ -118,6 +124,8 @@ func (m *migrated) print(w io.Writer, distribute bool) {
 	}
 }
 
+// migrationStatus lists the migrations of the binary and the database by state. It succeeds even if they do not fit
+// each other.
 func (c *call) migrationStatus(ctx context.Context, pool *pgxpool.Pool) error {
 	s, err := schema.ReadStatus(ctx, pool)
 	if err != nil {
@@ -139,6 +147,7 @@ func (c *call) migrationStatus(ctx context.Context, pool *pgxpool.Pool) error {
 	})
 }
 
+// rowsOf returns the rows of migrations in one state. Pending ones have no time.
 func rowsOf(state string, migrations []schema.Migration) []migrationRow {
 	rows := []migrationRow{}
 	for _, m := range migrations {

@@ -52,6 +52,8 @@ type plan struct {
 	MaxUnfinishedJobs *int64 `json:"max_unfinished_jobs"` // null: the service's default
 }
 
+// planOf works because both types have the same fields: a new field of auth.Plan fails to compile until it is
+// printed.
 func planOf(p auth.Plan) plan { return plan(p) }
 
 // rate formats the plan's rate for people.
@@ -59,6 +61,7 @@ func (p plan) rate() string {
 	return numberText(p.RateLimit, fmt.Sprintf("%d (default)", auth.DefaultRateLimit))
 }
 
+// plansSet creates or replaces a plan. Flags that are not given leave nil, which resets the setting.
 func plansSet(ctx context.Context, c *call) error {
 	var want auth.Plan
 	c.ListFlag(&want.Features, "features", "the plan's features, a comma-separated `LIST`; without api_access only GET /v1/me is allowed")
@@ -83,6 +86,7 @@ func plansSet(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
+		// The plan was just written, and plans are never deleted: i is not -1.
 		i := slices.IndexFunc(plans, func(p auth.Plan) bool { return p.Code == want.Code })
 		p := planOf(plans[i])
 		return c.Print(p, func(w io.Writer) {
@@ -101,6 +105,7 @@ func plansSet(ctx context.Context, c *call) error {
 	})
 }
 
+// plansList shows the defaults of the service where a plan has no value of its own.
 func plansList(ctx context.Context, c *call) error {
 	if _, err := c.Parse(); err != nil {
 		return err
@@ -121,7 +126,7 @@ func plansList(ctx context.Context, c *call) error {
 	})
 }
 
-// jobsFlag declares a flag whose value is a number of jobs, from 0.
+// jobsFlag declares a flag whose value is a number of jobs, from 0. It leaves *to nil when the flag is not given.
 func jobsFlag(c *call, to **int64, name, usage string) {
 	c.Flags.Func(name, usage, func(v string) error {
 		n, err := parseJobs(v)
@@ -130,6 +135,7 @@ func jobsFlag(c *call, to **int64, name, usage string) {
 	})
 }
 
+// parseJobs reads a number of jobs. 0 is a limit that admits none.
 func parseJobs(v string) (int64, error) {
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n < 0 {

@@ -74,6 +74,7 @@ func providersGroup() cli.Command {
 	}
 }
 
+// dependencyNote is the end of the help of commands with a DEPENDENCY argument.
 func dependencyNote() string {
 	return "\nDEPENDENCY is one of " + strings.Join(catalog.Dependencies, ", ") + ".\n"
 }
@@ -105,6 +106,7 @@ func readProviders(ctx context.Context, pool *pgxpool.Pool, code string) ([]prov
 	if err != nil {
 		return nil, err
 	}
+	// work is by code.
 	work := make(map[string]status.ProviderWork, len(states))
 	for _, s := range states {
 		work[s.Code] = status.WorkOf(s)
@@ -118,6 +120,8 @@ func readProviders(ctx context.Context, pool *pgxpool.Pool, code string) ([]prov
 	return providers, nil
 }
 
+// providerOf joins what the catalog knows of a provider with the work that package jobs counts. A dependency that was
+// never recorded is unmet, and has no note and no time.
 func providerOf(p catalog.Provider, work status.ProviderWork) provider {
 	dependencies := []dependency{}
 	for _, d := range p.Dependencies {
@@ -130,6 +134,8 @@ func providerOf(p catalog.Provider, work status.ProviderWork) provider {
 	return provider{p.Code, p.Name, p.Unmet(), dependencies, work}
 }
 
+// providersList prints a column for each dependency, in the order of catalog.Dependencies: every provider has them
+// all.
 func providersList(ctx context.Context, c *call) error {
 	if _, err := c.Parse(); err != nil {
 		return err
@@ -172,6 +178,7 @@ func setDependency(met bool) func(context.Context, *cli.Call) error {
 			if err != nil {
 				return err
 			}
+			// SetDependency has found the provider, and providers are never deleted.
 			p := found[0]
 			return c.Print(p, func(w io.Writer) {
 				fmt.Fprintf(w, "Dependency %s of provider %s is recorded as %s. Unmet dependencies: %s.\n", name, code, metWord(met), cmp.Or(strings.Join(p.Unmet, ", "), "none"))
@@ -180,6 +187,7 @@ func setDependency(met bool) func(context.Context, *cli.Call) error {
 	})
 }
 
+// providersSet changes the limits whose flags are given; Set tells an unchanged limit from a removed one.
 func providersSet(ctx context.Context, c *call) error {
 	var limits jobs.ProviderLimits
 	c.limitFlag(&limits.PerMinute, "per-minute", "hand out at most `N` jobs in each UTC minute; none: no limit (default: unchanged)")
@@ -232,6 +240,7 @@ func (c *call) changeProvider(ctx context.Context, code string, change func(*job
 		if err != nil {
 			return err
 		}
+		// The change has found the provider, and providers are never deleted.
 		p := found[0]
 		return c.Print(p, func(w io.Writer) {
 			cli.Row(w, fmt.Sprintf("Provider %s: limit per minute %s, limit in flight %s; %s.", // the note may be a worker's
@@ -240,6 +249,7 @@ func (c *call) changeProvider(ctx context.Context, code string, change func(*job
 	})
 }
 
+// metWord returns the state of a dependency, which is also the name of the command that records it.
 func metWord(met bool) string {
 	if met {
 		return "met"

@@ -22,6 +22,8 @@ type purged struct {
 	Jobs           int64  `json:"jobs"`
 }
 
+// purge deletes runs of all accounts in small transactions, so that it may be interrupted and repeated. Runs whose
+// idempotency keys may still be replayed stay: -remember must be the value of aiv serve.
 func purge(ctx context.Context, c *call) error {
 	text := c.Flags.String("runs-before", "", "delete the runs that finished before this `TIME`: RFC 3339, or an age such as 400d or 720h")
 	var remember time.Duration

@@ -56,10 +56,12 @@ type operatorsRun struct {
 	Run       json.RawMessage `json:"run"`
 }
 
+// operatorsRunOf encodes a run as GET /v1/runs/{id} does.
 func operatorsRunOf(r *runs.Run) operatorsRun {
 	return operatorsRun{r.AccountID.Text("acct"), gateway.EncodeRun(r)}
 }
 
+// runsList lists runs of one account, or of all. It reads one run more than it prints, for firstOf.
 func runsList(ctx context.Context, c *call) error {
 	var account *store.ID
 	c.idFlag(&account, "account", "acct", "only runs of the account with this `ID`")
@@ -95,6 +97,8 @@ func runsShow(ctx context.Context, c *call) error {
 // runsCancel cancels a run as its customer can, and records it in the audit log.
 func runsCancel(ctx context.Context, c *call) error {
 	return c.withRun(ctx, func(pool *pgxpool.Pool, r *runs.Run) (*runs.Run, error) {
+		// Finished is called in the transaction of the cancellation: the audit record and the events are written with
+		// it, or not at all.
 		canceler := runs.New(runs.Config{Pool: pool, Timeout: time.Minute, MaxWaiting: 1, Finished: func(ctx context.Context, tx store.Tx, finished []runs.Run) error {
 			if err := store.Audit(ctx, tx, store.Change{Actor: c.actor(), Action: "runs.cancel", Subject: r.ID.Text("run")}); err != nil {
 				return err
@@ -102,6 +106,7 @@ func runsCancel(ctx context.Context, c *call) error {
 			return service.RecordFinished(ctx, tx, finished)
 		}})
 		canceled, err := canceler.Cancel(ctx, r.AccountID, r.ID)
+		// Cancel returns the run with this error.
 		if errors.Is(err, runs.ErrFinal) {
 			err = fmt.Errorf("run %s is %s and cannot be canceled", r.ID.Text("run"), canceled.Status)
 		}
@@ -109,7 +114,8 @@ func runsCancel(ctx context.Context, c *call) error {
 	})
 }
 
-// withRun is a command whose argument is a run, of which it prints what f returns.
+// withRun is a command whose argument is a run, of which it prints what f returns. f may change the run, and returns
+// it as it is then.
 func (c *call) withRun(ctx context.Context, f func(*pgxpool.Pool, *runs.Run) (*runs.Run, error)) error {
 	id, args, err := c.parseWithID("run")
 	if err != nil {
@@ -131,6 +137,7 @@ func (c *call) withRun(ctx context.Context, f func(*pgxpool.Pool, *runs.Run) (*r
 	})
 }
 
+// findRun returns a run of any account, or an error for the operator.
 func findRun(ctx context.Context, pool *pgxpool.Pool, id store.ID) (*runs.Run, error) {
 	r, err := runs.Find(ctx, pool, id)
 	if errors.Is(err, runs.ErrNotFound) {

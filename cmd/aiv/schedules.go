@@ -47,7 +47,9 @@ func schedulesGroup() cli.Command {
 	}
 }
 
-// A schedule as the schedules commands print it.
+// A schedule as the schedules commands print it. next_at is null while it is paused. last_due_at, last_status
+// and last_code are of the latest occurrence, and null without one. Its runs are ordered by the credential of the
+// customer's latest change.
 type schedule struct {
 	ID           string  `json:"id"`
 	AccountID    string  `json:"account_id"`
@@ -71,6 +73,7 @@ func scheduleOf(s *schedules.AdminSchedule) schedule {
 		store.FormatTimeOrNil(s.NextAt), store.FormatTimeOrNil(s.LastDueAt), s.LastStatus, s.LastCode, s.CredentialID.Text("cred")}
 }
 
+// state returns the status with the reason of a pause.
 func (s *schedule) state() string {
 	if s.PausedReason != nil {
 		return "paused: " + *s.PausedReason
@@ -101,6 +104,7 @@ func (s *schedule) last() string {
 	return *s.LastStatus + ": " + *s.LastCode
 }
 
+// schedulesList lists schedules of one account, or of all.
 func schedulesList(ctx context.Context, c *call) error {
 	var account *store.ID
 	c.idFlag(&account, "account", "acct", "only the schedules of the account with this `ID`")
@@ -128,6 +132,7 @@ func schedulesList(ctx context.Context, c *call) error {
 	})
 }
 
+// scheduleAdmin returns an Admin. Only changes need the actor.
 func scheduleAdmin(pool *pgxpool.Pool, actor string) *schedules.Admin {
 	return &schedules.Admin{Actor: actor, Config: schedules.Config{Pool: pool, NewID: store.NewID, Record: webhooks.Record, Events: gateway.EventData{}}}
 }
@@ -150,6 +155,7 @@ func changeSchedule(change func(*schedules.Admin, context.Context, store.ID, str
 			case err != nil:
 				return err
 			}
+			// The change returns no occurrence, so that last_status and last_code are null here.
 			s := scheduleOf(&schedules.AdminSchedule{Schedule: changed.Schedule})
 			return c.Print(s, func(out io.Writer) {
 				fmt.Fprintf(out, "Schedule %s, %q, is %s; next due: %s.\n", s.ID, s.Name, s.state(), humanTime(changed.NextAt, "none"))

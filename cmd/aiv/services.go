@@ -11,6 +11,8 @@ import (
 	"aiv/store/schema"
 )
 
+// serve is the Run function of aiv serve. The pool of its writes exists before the database is checked, because
+// -migrate uses it.
 func serve(ctx context.Context, c *call) error {
 	var o service.Serve
 	check := o.Flags(c.Call)
@@ -30,6 +32,7 @@ func serve(ctx context.Context, c *call) error {
 	})
 }
 
+// dispatch serves workers. Unlike serve, it cannot migrate: aiv migrate or aiv serve -migrate comes first.
 func dispatch(ctx context.Context, c *call) error {
 	var o service.Dispatch
 	return c.withService(ctx, &o.Options, o.Flags(c.Call), o.Conns, func(pool *pgxpool.Pool, log *slog.Logger) error {
@@ -49,6 +52,7 @@ func (c *call) withService(ctx context.Context, o *service.Options, check func()
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
+	// Flags and environment are known only now.
 	if err := check(); err != nil {
 		return err
 	}
@@ -56,6 +60,7 @@ func (c *call) withService(ctx context.Context, o *service.Options, check func()
 		return err
 	}
 	log, endLog := o.Logger(c.Call)
+	// The deferred calls close the database, then the log, then restore the signals: SIGHUP does not cut them short.
 	defer service.SurviveSignals(log)()
 	defer endLog()
 	if !cli.IsTerminal(c.Stderr) {

@@ -12,6 +12,8 @@ import (
 	"aiv/store"
 )
 
+// showStatus prints what could be read even if the database is not usable, and fails then: the report is on stdout,
+// the problem on stderr and in the JSON.
 func showStatus(ctx context.Context, c *call) error {
 	if _, err := c.Parse(); err != nil {
 		return err
@@ -21,9 +23,11 @@ func showStatus(ctx context.Context, c *call) error {
 		notReady, err := s.Read(ctx, pool)
 		return cmp.Or(err, c.source.In(notReady))
 	})
+	// Interrupted: the state is not known, so none is printed.
 	if ctx.Err() != nil {
 		return problem
 	}
+	// A database with another encoding is refused after it was reached.
 	if _, reached := errors.AsType[*store.EncodingError](problem); reached {
 		s.Database.Reachable = true
 	}

@@ -24,8 +24,10 @@ type monthlyUsage struct {
 	Canceled  int64  `json:"canceled"`
 }
 
+// monthForm is a layout of package time.
 const monthForm = "2006-01"
 
+// usage includes runs that were purged or erased since: their totals are kept.
 func usage(ctx context.Context, c *call) error {
 	var from, to *time.Time
 	c.monthFlag(&from, "from", "the first `MONTH` to add up, YYYY-MM in UTC (default: the first with runs)")
@@ -61,6 +63,8 @@ func usage(ctx context.Context, c *call) error {
 	})
 }
 
+// monthFlag declares a flag that leaves *to nil when it is not given, and otherwise sets it to the first moment of
+// the month in UTC.
 func (c *call) monthFlag(to **time.Time, name, usage string) {
 	c.Flags.Func(name, usage, func(v string) error {
 		month, err := time.Parse(monthForm, v)

@@ -20,6 +20,7 @@ type verification struct {
 	Violations []violation `json:"violations"`
 }
 
+// A violation is an invariant that does not hold, with its explanation. Count is of all rows that break it.
 type violation struct {
 	Invariant string   `json:"invariant"`
 	Doc       string   `json:"doc"`
@@ -37,6 +38,7 @@ func listInvariants() string {
 	return b.String()
 }
 
+// verify prints all violations before it fails, so that the exit code and the report can both be used.
 func verify(ctx context.Context, c *call) error {
 	if _, err := c.Parse(); err != nil {
 		return err
@@ -50,6 +52,7 @@ func verify(ctx context.Context, c *call) error {
 		result := verification{Invariants: len(all), Violations: []violation{}}
 		for _, v := range found {
 			for i, row := range v.Rows {
+				// Invariants name rows by UUID; operators and customers know ids.
 				v.Rows[i] = capability.PublicIDs(row)
 			}
 			result.Violations = append(result.Violations, violation{v.Invariant.Name, v.Invariant.Doc, v.Count, v.Rows})
@@ -64,6 +67,7 @@ func verify(ctx context.Context, c *call) error {
 	})
 }
 
+// print lists violations by invariant, with up to 20 of their rows.
 func (r verification) print(w io.Writer) {
 	for _, v := range r.Violations {
 		fmt.Fprintf(w, "%s: %s. %s\n", v.Invariant, cli.Count(v.Count, "row", "rows"), v.Doc)

@@ -18,6 +18,7 @@ type build struct {
 	Platform    string  `json:"platform"`
 }
 
+// version needs no database. Binaries that were built without a repository have no commit.
 func version(_ context.Context, c *call) error {
 	c.JSONFlag()
 	if _, err := c.Parse(); err != nil {

@@ -57,7 +57,8 @@ func webhooksGroup() cli.Command {
 	}
 }
 
-// A webhook as the webhooks commands print it.
+// A webhook as the webhooks commands print it. failing_since is the first failed attempt after the latest success;
+// null: the latest attempt succeeded, or there was none.
 type webhook struct {
 	ID             string   `json:"id"`
 	AccountID      string   `json:"account_id"`
@@ -71,6 +72,7 @@ type webhook struct {
 	UpdatedAt      string   `json:"updated_at"`
 }
 
+// webhookOf derives Enabled: a webhook is enabled unless it has a reason not to be.
 func webhookOf(e *webhooks.AdminEndpoint) webhook {
 	return webhook{e.ID.Text("wh"), e.AccountID.Text("acct"), e.URL, e.Description, e.Events, e.DisabledReason == nil, e.DisabledReason,
 		store.FormatTimeOrNil(e.FailingSince), store.FormatTime(e.CreatedAt), store.FormatTime(e.UpdatedAt)}
@@ -83,6 +85,7 @@ func (w *webhook) state() string {
 	return "disabled: " + *w.DisabledReason
 }
 
+// webhooksList lists webhooks of one account, or of all, without their secrets.
 func webhooksList(ctx context.Context, c *call) error {
 	var account *store.ID
 	c.idFlag(&account, "account", "acct", "only the webhooks of the account with this `ID`")
@@ -163,6 +166,7 @@ func webhooksListen(ctx context.Context, c *call) error {
 	}
 	fmt.Fprintf(c.Stderr, "Receiving deliveries at http://%s; stop with Ctrl-C.\n", l.Addr())
 	server := &http.Server{Handler: &listener{receiver: receiver, out: c.Stdout, log: c.Stderr}, ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+	// Close, and not Shutdown: a delivery that is cut off is delivered again.
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -180,6 +184,7 @@ type listener struct {
 // maxDelivery is larger than the largest event.
 const maxDelivery = 1 << 20
 
+// ServeHTTP checks the signature before it parses the body, which may come from anyone.
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDelivery))
 	if err == nil {

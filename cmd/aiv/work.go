@@ -17,6 +17,8 @@ import (
 	"aiv/cmd/aiv/internal/work"
 )
 
+// workCommand runs a worker until a signal, or an error after which it cannot go on. It needs no database. A command or
+// a built-in engine answers the jobs. With -explain or -try there is one job, which is not claimed.
 func workCommand(ctx context.Context, c *call) error {
 	var cfg work.Config
 	c.Flags.StringVar(&cfg.URL, "url", "", "the `URL` of aiv dispatch, such as http://127.0.0.1:8081")
@@ -40,6 +42,7 @@ func workCommand(ctx context.Context, c *call) error {
 	if engine.alone() {
 		return engine.tryOrExplain(ctx)
 	}
+	// What the worker requires is checked only here, because -explain and -try require none of it.
 	required := []string{"-url", "-token-file", "COMMAND..."}
 	if engine.name != "" {
 		required[2] = "-provider"
@@ -54,6 +57,7 @@ func workCommand(ctx context.Context, c *call) error {
 	if cfg.Token, err = readSecret("-token-file", *tokenFile); err != nil {
 		return err
 	}
+	// The checksum of the token shows a wrong file before the first claim. The hash is not used.
 	if _, err := auth.HashWorkerToken(cfg.Token); err != nil {
 		return fmt.Errorf("%s does not contain a worker's token: want aiv_work_… and nothing else", *tokenFile)
 	}
@@ -72,6 +76,7 @@ func workCommand(ctx context.Context, c *call) error {
 		}
 		cfg.Executor, started = x, append(started, "engine", engine.name, "address", x.Address())
 	} else {
+		// The command is found once: a program that is missing is an error at the start, and not of each job.
 		if args[0], err = exec.LookPath(args[0]); err != nil {
 			return fmt.Errorf("the command cannot be started: %w", err)
 		}
@@ -79,6 +84,7 @@ func workCommand(ctx context.Context, c *call) error {
 	}
 	ctx, stop := service.EndOnHangup(ctx)
 	defer stop()
+	// What a second signal kills, for the log.
 	running := "running commands"
 	if engine.name != "" {
 		running = "requests in progress"
@@ -110,7 +116,10 @@ func checkWork(c *call, cfg *work.Config) (*url.URL, error) {
 // killOnSecondSignal returns a context that ends with the second signal, which ends what is running. Only a third
 // signal ends this process.
 func killOnSecondSignal(ctx context.Context, log *slog.Logger, running string) (kill context.Context, stop func()) {
+	// kill must outlive ctx, which the first signal ends.
 	kill, end := context.WithCancel(context.WithoutCancel(ctx))
+	// main gives up its handler after the first signal. While this one is registered, a signal does not end the
+	// process.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -118,6 +127,7 @@ func killOnSecondSignal(ctx context.Context, log *slog.Logger, running string) (
 		log.Info("shutting down; signal again to kill " + running)
 		<-signals
 		end()
+		// The next signal has its default effect.
 		signal.Stop(signals)
 	}()
 	return kill, func() {

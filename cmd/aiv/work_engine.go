@@ -17,7 +17,8 @@ import (
 	"aiv/cmd/aiv/internal/work"
 )
 
-// engineFlags are the flags of aiv work with a built-in engine.
+// engineFlags are the flags of aiv work with a built-in engine. explain and try answer one job, which jobFile or
+// model choose, in place of a worker.
 type engineFlags struct {
 	*call
 
@@ -29,6 +30,7 @@ type engineFlags struct {
 	asJSON                bool
 }
 
+// declare declares the flags, all of them also without -engine: check refuses them by name then.
 func (f *engineFlags) declare(c *call) {
 	f.call = c
 	names := strings.Join(engines.Names(), ", ")
@@ -86,6 +88,7 @@ func (f *engineFlags) check(args []string, parallel int) error {
 	if err := engines.CheckURL(f.name, f.url, f.keyFile != ""); err != nil {
 		return f.Wrong("-engine-url %v", err)
 	}
+	// -explain sends nothing, and prints KEY in place of the key.
 	variable := engines.KeyVariable(f.name)
 	if !f.explain && f.keyFile == "" && variable != "" && strings.TrimSpace(f.Getenv(variable)) == "" {
 		return f.Wrong("%s requires -engine-key-file or the environment variable %s", f.name, variable)
@@ -98,6 +101,7 @@ func (f *engineFlags) executor(log *slog.Logger) (*engines.Executor, error) {
 	cfg := f.config()
 	var err error
 	switch variable := engines.KeyVariable(f.name); {
+	// A file takes precedence over the environment. It is read again for each job.
 	case f.keyFile != "":
 		if cfg.Key, err = engines.ReadKey(f.keyFile, log); err != nil {
 			return nil, fmt.Errorf("-engine-key-file: %w", err)
@@ -106,12 +110,14 @@ func (f *engineFlags) executor(log *slog.Logger) (*engines.Executor, error) {
 		if cfg.Key, err = engines.NewKey(f.Getenv(variable)); err != nil {
 			return nil, fmt.Errorf("%s does not contain a key: %w", variable, err)
 		}
+	// The engine chat needs no key; its key comes from a file only.
 	default:
 		cfg.Key, _ = engines.NewKey("")
 	}
 	return engines.New(cfg), nil
 }
 
+// config returns all but the key, which -explain does not need.
 func (f *engineFlags) config() engines.Config {
 	return engines.Config{
 		Engine: f.name, URL: f.url, Timeout: f.timeout, Parallel: f.parallel,
@@ -119,7 +125,8 @@ func (f *engineFlags) config() engines.Config {
 	}
 }
 
-// tryOrExplain prints the request of a job, or sends it and prints its outcome.
+// tryOrExplain prints the request of a job, or sends it and prints its outcome. The exit code of a try tells whether
+// the job would be completed.
 func (f *engineFlags) tryOrExplain(ctx context.Context) error {
 	job, err := f.job(ctx)
 	if err != nil {
@@ -135,9 +142,11 @@ func (f *engineFlags) tryOrExplain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// There was no claim: the clock of this machine is taken for the database's (see Job.Now).
 	job.ReceivedAt = time.Now()
 	job.ClaimedAt = job.ReceivedAt
 	outcome := x.Execute(ctx, job)
+	// A worker logs the attributes when it settles the job.
 	if n, ok := outcome.(work.Noted); ok {
 		log.Info("tried", n.Attrs...)
 		outcome = n.Outcome
@@ -161,6 +170,7 @@ func (f *engineFlags) job(ctx context.Context) (job work.Job, err error) {
 		return job, fmt.Errorf("-job: %w", err)
 	}
 	defer file.Close()
+	// A longer file is cut, so that it is not valid JSON.
 	text, err := io.ReadAll(io.LimitReader(file, maxJob))
 	if err != nil {
 		return job, fmt.Errorf("-job: %w", err)
@@ -168,6 +178,7 @@ func (f *engineFlags) job(ctx context.Context) (job work.Job, err error) {
 	if err := json.Unmarshal(text, &job); err != nil {
 		return job, fmt.Errorf("%s does not contain a job as a claim returns it: %w", f.jobFile, err)
 	}
+	// Members without which a request would silently ask something else.
 	needed := []string{
 		job.MeasurementType, job.Model.ProviderModel, job.Question.Text, job.Locale, job.Country, job.Language,
 	}

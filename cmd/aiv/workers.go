@@ -98,6 +98,7 @@ func workersCreate(ctx context.Context, c *call) error {
 	})
 }
 
+// providersOrAll formats the providers of a worker for people. A nil list allows all.
 func providersOrAll(providers []string) string {
 	if providers == nil {
 		return "all providers"
@@ -105,6 +106,7 @@ func providersOrAll(providers []string) string {
 	return cli.List(providers)
 }
 
+// workersList lists all workers, also revoked ones. Tokens are stored nowhere.
 func workersList(ctx context.Context, c *call) error {
 	if _, err := c.Parse(); err != nil {
 		return err
@@ -124,6 +126,8 @@ func workersList(ctx context.Context, c *call) error {
 	})
 }
 
+// workersRevoke revokes a token. It does not end the leases of the worker: they run out, because it can no longer
+// renew them.
 func workersRevoke(ctx context.Context, c *call) error {
 	id, _, err := c.parseWithID("wrk")
 	if err != nil {

@@ -78,6 +78,7 @@ func Prefixes() map[string]string {
 // and the run's id.
 func PublicIDs(row string) string {
 	prefixes := Prefixes()
+	// Invariants write a kind of record before its UUID. A UUID without a known kind stays as it is.
 	kinds := strings.Join(slices.Collect(maps.Keys(prefixes)), "|")
 	uuids := regexp.MustCompile(`\b(` + kinds + `) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`)
 	return uuids.ReplaceAllStringFunc(row, func(found string) string {
