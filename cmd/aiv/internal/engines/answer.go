@@ -16,12 +16,14 @@ func (r *reading) answer(at time.Time, redact func(string) string) (a work.Answe
 	clean := func(text string) string { return work.Clean(redact(text)) }
 	a = work.Answer{AnsweredAt: at, Searched: r.searched, Truncated: r.truncated, Usage: bounds(r.usage)}
 	a.Text = clean(r.text)
+	// A text that is too long is cut, and marked like one that ended at the output limit.
 	if len(a.Text) > answers.MaxText {
 		a.Text, a.Truncated = cut(a.Text, answers.MaxText), true
 	}
 	if r.version != "" {
 		a.ModelVersion = new(first(clean(r.version), answers.MaxModelVersion))
 	}
+	// Citations stay in the order of their first use. Repeated ones, and any beyond the bound, do not count as dropped.
 	seen := make(map[string]bool)
 	for _, c := range r.citations {
 		url := clean(c.url)
@@ -74,7 +76,7 @@ func first(text string, n int) string {
 	return text
 }
 
-// cut returns up to n bytes of a text, whole characters.
+// cut returns up to n bytes of a text, whole characters. The text must be longer than n.
 func cut(text string, n int) string {
 	for !utf8.RuneStart(text[n]) {
 		n--

@@ -24,6 +24,7 @@ type turn struct {
 	spent  *work.Usage
 }
 
+// anthropicBody has the turn so far as the assistant's message: the API then goes on with it.
 func anthropicBody(p *prompt) object {
 	messages := []object{{{"role", "user"}, {"content", p.question}}}
 	if p.pauses > 0 {
@@ -36,6 +37,7 @@ func anthropicBody(p *prompt) object {
 	if !p.grounded {
 		return o
 	}
+	// max_uses bounds the searches of a request, and so what it costs.
 	tool := object{{"type", "web_search_20250305"}, {"name", "web_search"}, {"max_uses", 5}}
 	if !p.unlocated {
 		tool = append(tool, member{"user_location", object{{"type", "approximate"}, {"country", p.country}}})
@@ -66,6 +68,8 @@ func adaptAnthropic(p *prompt, e *apiError) *prompt {
 	return &next
 }
 
+// readAnthropic continues a paused turn by another request, and reads all blocks of the turn when it ends. After
+// maxPauses, what was said so far is a truncated answer.
 func readAnthropic(p *prompt, r response) (reading, error) {
 	if _, err := need[[]any](r.value, "", "content"); err != nil {
 		return reading{}, err
@@ -75,6 +79,7 @@ func readAnthropic(p *prompt, r response) (reading, error) {
 		return reading{}, err
 	}
 	content := r.at("content").list()
+	// Text that is not a string would otherwise read as nothing, and be missing from the answer.
 	for i, block := range content {
 		if block.at("type").text() == "text" {
 			if _, err := need[string](block, fmt.Sprintf("content[%d]", i), "text"); err != nil {
@@ -83,6 +88,7 @@ func readAnthropic(p *prompt, r response) (reading, error) {
 		}
 	}
 	t := turn{
+		// Clip makes append copy, so that p does not change.
 		pauses: p.pauses + 1, said: append(slices.Clip(p.said), content...),
 		spent: addUsage(p.spent, anthropicUsage(r.at("usage"))),
 	}
@@ -120,8 +126,10 @@ func readAnthropic(p *prompt, r response) (reading, error) {
 // do.
 func (t *turn) reading() (out reading) {
 	first := slices.IndexFunc(t.said, func(b value) bool { return b.at("type").text() == "server_tool_use" })
+	// Without a search first is -1, so that all blocks are taken.
 	blocks := t.said[first+1:]
 	out.text = withoutTags(blocks)
+	// A model that says nothing after its searches has answered before them.
 	if blank(out.text) {
 		blocks = t.said
 		out.text = withoutTags(blocks)
@@ -136,6 +144,7 @@ func (t *turn) reading() (out reading) {
 			}
 		}
 	}
+	// Only results count: a search that failed has an error in place of the list.
 	out.searched = new(false)
 	for _, b := range t.said {
 		switch b.at("type").text() {
@@ -156,8 +165,10 @@ func (t *turn) reading() (out reading) {
 // citeTags mark citations in the text of some models.
 var citeTags = regexp.MustCompile(`</?cite(?:\s[^>]*)?>`)
 
+// withoutTags returns the text of blocks without citeTags, whose citations the blocks have as members.
 func withoutTags(blocks []value) string { return citeTags.ReplaceAllString(textOf(blocks), "") }
 
+// textOf joins the texts of blocks without a separator: the API splits sentences at citations.
 func textOf(blocks []value) string {
 	var text strings.Builder
 	for _, b := range blocks {
@@ -178,6 +189,7 @@ func (t *turn) searchFault() (f *fault) {
 			return nil
 		}
 		switch b.at("content", "error_code").text() {
+		// It takes precedence over unavailable, because the provider must be throttled.
 		case "too_many_requests":
 			f = new(tooManyRequests.because("web search: too_many_requests"))
 		case "unavailable":
@@ -189,6 +201,7 @@ func (t *turn) searchFault() (f *fault) {
 	return f
 }
 
+// anthropicUsage adds what was read from and written to the cache: input_tokens leaves it out.
 func anthropicUsage(usage value) *work.Usage {
 	return usageOf(usage,
 		sum(usage.at("input_tokens"), usage.at("cache_creation_input_tokens"), usage.at("cache_read_input_tokens")),

@@ -9,6 +9,7 @@ import (
 // https://platform.openai.com/docs/api-reference/chat. It cannot turn search on: a model for which the operator
 // declared grounded_search searches by itself, and gets the same request.
 
+// chatBody asks for one response instead of a stream. The country is said, because the API has no parameter for it.
 func chatBody(p *prompt) object {
 	o := object{
 		{"model", p.model},
@@ -24,6 +25,8 @@ func chatBody(p *prompt) object {
 	return o
 }
 
+// readChat also reads what compatible servers add: an error in a response with the status 200, text in parts,
+// reasoning in the text, and lists of pages.
 func readChat(_ *prompt, r response) (reading, error) {
 	if r.at("error").any != nil {
 		return refuse(chatError(r)), nil
@@ -44,6 +47,7 @@ func readChat(_ *prompt, r response) (reading, error) {
 	usage := r.at("usage")
 	out.usage = usageOf(usage, usage.at("prompt_tokens").count(), usage.at("completion_tokens").count(), nil)
 	out.citations = chatCitations(r, message, out.text)
+	// Without citations it is not known whether the server searched.
 	if len(out.citations) > 0 {
 		out.searched = new(true)
 	}
@@ -62,12 +66,14 @@ func readChat(_ *prompt, r response) (reading, error) {
 func chatError(r response) fault {
 	code, isCode := isStatus(r.at("error", "code").word())
 	e := readError("chat", code, r.value)
+	// A word in place of a status, such as "server_error", does not say which rule applies.
 	if !isCode {
 		return providerError.because(e.message)
 	}
 	return e.fault()
 }
 
+// chatText returns the content of a message, which is a string or a list of parts.
 func chatText(content value) string {
 	if text := content.text(); text != "" {
 		return text
@@ -81,6 +87,7 @@ func chatText(content value) string {
 	return text.String()
 }
 
+// whiteSpace is what servers put around the thought.
 const whiteSpace = " \t\r\n"
 
 // withoutThought removes what a reasoning model puts before its answer.
@@ -109,6 +116,7 @@ func chatCitations(r response, message value, text string) (found []citation) {
 			titles[url] = result.at("title").text()
 		}
 	}
+	// The mark [1] is the first of the listed pages.
 	listed := r.at("citations").list()
 	for _, n := range marked(text) {
 		if n >= 1 && n <= int64(len(listed)) {

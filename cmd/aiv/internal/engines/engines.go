@@ -24,8 +24,10 @@ type engine struct {
 	name string
 	base string // the address without -engine-url; empty: -engine-url is required
 	env  string // the variable that contains the key; empty: none, and requests need no key
+	// path returns the path of a request below the base address. Some APIs have the model in it, others in the body.
 	path func(model string) string
 
+	// The header with the key, and what precedes the key in it.
 	keyHeader, keyPrefix string
 	header               [2]string // one more header; empty: none
 
@@ -58,6 +60,7 @@ var engines = []engine{
 		keyHeader: "Authorization", keyPrefix: "Bearer ", body: chatBody, read: readChat, optionalLimit: true},
 }
 
+// at returns the path function of an API whose path does not depend on the model.
 func at(path string) func(string) string { return func(string) string { return path } }
 
 // Names returns the names of the engines.
@@ -71,7 +74,7 @@ func Names() (names []string) {
 // KeyVariable returns the environment variable that contains the key of an engine, or "" if the engine needs no key.
 func KeyVariable(name string) string { return find(name).env }
 
-// find returns the engine with one of the Names.
+// find returns the engine with one of the Names. It panics on any other name: aiv work checks -engine first.
 func find(name string) *engine {
 	return &engines[slices.IndexFunc(engines, func(e engine) bool { return e.name == name })]
 }
@@ -90,6 +93,7 @@ func CheckURL(name, address string, hasKey bool) error {
 		strings.ContainsAny(address, "?#") || !isPort(u.Port()) {
 		return errors.New("must be http://HOST[:PORT][/PATH] or https://HOST[:PORT][/PATH]")
 	}
+	// Only chat can be used without a key; the other engines always send one.
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) && (name != "chat" || hasKey) {
 		return errors.New("must begin with https://, except for loopback hosts and for chat without a key")
 	}
@@ -102,6 +106,7 @@ func isPort(port string) bool {
 	return port == "" || err == nil && n > 0
 }
 
+// isLoopback reports whether a host is this machine. Names other than localhost are not.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()

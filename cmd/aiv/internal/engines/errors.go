@@ -26,6 +26,8 @@ func readError(engine string, status int, body value) *apiError {
 	object, isObject := inner.any.(map[string]any)
 	_, hasMessage := object["message"].(string)
 	_, isText := inner.any.(string)
+	// The forms: {"code": …, "error": TEXT} of xai; {"error": {…}} or its members at the top of servers for chat;
+	// {"error": {…}} of the others, where gemini has its word in status, and perplexity may have FastAPI's detail.
 	switch engine {
 	case "xai":
 		e.known = isText
@@ -49,13 +51,14 @@ func readError(engine string, status int, body value) *apiError {
 	if (engine == "perplexity" || engine == "chat") && e.message == "" {
 		e.message = detailOf(body)
 	}
+	// A proxy's words say nothing about the API.
 	if !e.known {
 		e.kind, e.code, e.message = "", "", ""
 	}
 	return e
 }
 
-// has reports whether a text has one of the words, in any case.
+// has reports whether a text has one of the words, in any case. The words are given in lower case.
 func has(text string, words ...string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
@@ -80,6 +83,7 @@ type errorRule struct {
 	fault    fault
 }
 
+// known is the condition that the API itself has sent the error.
 func known(e *apiError) bool { return e.known }
 
 // errorRules are in order: the first that fits holds. What none fits is a providerError, such as a 400 of a CDN.
@@ -107,17 +111,20 @@ var errorRules = []errorRule{
 		return strings.EqualFold(e.code, "unsupported_country_region_territory")
 	}, regionNotServed},
 	{[]int{401}, nil, keyRejected},
+	// A 403 of unknown form may be a firewall's, so it is a providerError.
 	{[]int{403}, known, keyRejected},
 	{[]int{402}, nil, paymentRequired},
+	// An API that knows its path says that the model is missing; anything else answers at the wrong address.
 	{[]int{404}, func(e *apiError) bool { return e.says("model") }, modelNotFound},
 	{[]int{404, 405, 410, 415}, nil, wrongAddress},
 	{[]int{400, 413, 422}, known, invalidRequest},
 	{[]int{408, 504}, nil, providerTimeout},
 	{[]int{429}, (*apiError).quotaUsedUp, noCredit},
+	// 498 is Groq's, and 529 Anthropic's, for a lack of capacity.
 	{[]int{429, 498, 503, 529}, nil, tooManyRequests},
 }
 
-// fault returns what the error means for the job.
+// fault returns what the error means for the job. A status below 300 is not 200 here, and carries no answer.
 func (e *apiError) fault() fault {
 	f := providerError
 	switch i := slices.IndexFunc(errorRules, e.fits); {
@@ -131,6 +138,7 @@ func (e *apiError) fault() fault {
 	return f.from(e.status, e.kind, e.code).because(e.message)
 }
 
+// fits reports whether a rule is for the error.
 func (e *apiError) fits(r errorRule) bool {
 	return slices.Contains(r.statuses, e.status) && (r.when == nil || r.when(e))
 }
@@ -150,10 +158,12 @@ func (e *apiError) quotaUsedUp() bool {
 	case "anthropic":
 		return e.body.at("error", "details", "error_code").text() == "enforced_spend_limit_reached"
 	case "gemini":
+		// A quota of 0 is one that the account does not have, such as search in the free tier.
 		return e.violation(func(v value) bool { return v.at("quotaValue").word() == "0" })
 	case "xai":
 		return has(e.message, "credits", "spending limit")
 	}
+	// The code and the type only: prose about a rate may speak of quotas.
 	return has(e.code+"\n"+e.kind, "quota", "billing", "credit", "spend", "balance")
 }
 
@@ -174,7 +184,8 @@ func (e *apiError) violation(holds func(value) bool) bool {
 	return false
 }
 
-// isStatus returns the status of an error that a word names.
+// isStatus returns the status of an error that a word names. 200 is none: an error within a response with the status
+// 200 must have another.
 func isStatus(word string) (int, bool) {
 	n, err := strconv.Atoi(word)
 	return n, err == nil && len(word) == 3 && n >= 100 && n <= 599 && n != 200

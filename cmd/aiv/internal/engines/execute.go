@@ -24,7 +24,8 @@ type Config struct {
 	Parallel     int  // jobs at a time
 }
 
-// An Executor answers jobs by an engine. It implements [work.Executor].
+// An Executor answers jobs by an engine. It implements [work.Executor]. Its fields do not change after New, except
+// rejected, so that jobs may be executed at the same time.
 type Executor struct {
 	cfg           Config
 	engine        *engine
@@ -37,7 +38,7 @@ type Executor struct {
 	linkTime, linksTime time.Duration // longer in tests
 }
 
-// New returns an Executor.
+// New returns an Executor. It panics if the engine is none of Names.
 func New(cfg Config) *Executor {
 	x := &Executor{
 		cfg: cfg, engine: find(cfg.Engine), transport: newTransport(cfg.Parallel), linkTransport: newLinkTransport(),
@@ -58,12 +59,14 @@ type memory struct {
 	unlocated map[string]bool // by country
 }
 
+// apply makes a prompt leave out what was rejected before.
 func (m *memory) apply(p *prompt) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p.unforced, p.unlocated = m.unforced[p.model], m.unlocated[p.country]
 }
 
+// keep records what an adapted prompt leaves out, for later jobs. It forgets nothing.
 func (m *memory) keep(p *prompt) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,8 +77,10 @@ func (m *memory) keep(p *prompt) {
 	m.unlocated[p.country] = m.unlocated[p.country] || p.unlocated
 }
 
+// prompt returns the first prompt of a job.
 func (x *Executor) prompt(job *work.Job) *prompt {
 	limit := x.cfg.MaxOutput
+	// 0 sends no limit: local models reject a limit beyond their context, and the default may be beyond it.
 	if x.engine.optionalLimit && !x.cfg.LimitGiven {
 		limit = 0
 	}
@@ -84,7 +89,7 @@ func (x *Executor) prompt(job *work.Job) *prompt {
 	return p
 }
 
-// A course is the execution of one job.
+// A course is the execution of one job. Only the goroutine of Execute uses it.
 type course struct {
 	x       *Executor
 	job     *work.Job
@@ -106,10 +111,12 @@ func (x *Executor) Execute(ctx context.Context, job work.Job) work.Outcome {
 	timed, cancel := context.WithTimeout(ctx, x.cfg.Timeout)
 	defer cancel()
 	r, f := c.converse(timed)
+	// ctx is the worker's: the timeout of the job ends only timed, and is a fault.
 	if f != nil && ctx.Err() != nil {
 		return work.Released{} // the job is lost or canceled, or the worker ends
 	}
 	var o work.Outcome
+	// An answer that was read in time is used, even if ctx has ended since.
 	if f != nil {
 		o = c.ended(*f)
 	} else {
@@ -118,7 +125,8 @@ func (x *Executor) Execute(ctx context.Context, job work.Job) work.Outcome {
 	return work.Noted{Outcome: o, Attrs: c.line()}
 }
 
-// converse sends requests until a response is an answer or a fault.
+// converse sends requests until a response is an answer or a fault. It ends, because an engine adapts a prompt in
+// each way once, and bounds how often it asks for another request.
 func (c *course) converse(ctx context.Context) (*reading, *fault) {
 	p := c.x.prompt(c.job)
 	for {
@@ -127,6 +135,7 @@ func (c *course) converse(ctx context.Context) (*reading, *fault) {
 			return nil, f
 		}
 		if e.status != http.StatusOK {
+			// A body that is not JSON is an empty value, and so an error of unknown form.
 			v, _ := parse(e.body)
 			problem := readError(c.x.engine.name, e.status, v)
 			if adapt := c.x.engine.adapt; adapt != nil {
@@ -149,12 +158,16 @@ func (c *course) converse(ctx context.Context) (*reading, *fault) {
 // request sends a request, and once more if it failed and there is time.
 func (c *course) request(ctx context.Context, p *prompt) (*exchange, *fault) {
 	for {
+		// The log shows the status of the last request, or none if that had no response.
 		c.requests, c.last = c.requests+1, nil
 		e, err := c.x.send(ctx, p, c.key)
 		if err != nil && ctx.Err() != nil { // what came in time is used: it may be billed
 			return nil, &providerTimeout
 		}
+		// Other errors are not repeated here: their outcomes tell the dispatcher when to try again, if at all.
 		failed := err != nil || e.status == http.StatusInternalServerError || e.status == http.StatusBadGateway
+		// There always is a deadline (see Execute). repeated is of the job: its later requests have no repetition
+		// left.
 		if deadline, _ := ctx.Deadline(); failed && !c.repeated && time.Until(deadline) >= 5*time.Second {
 			c.repeated = true
 			wait(ctx, c.x.pause)
@@ -168,6 +181,7 @@ func (c *course) request(ctx context.Context, p *prompt) (*exchange, *fault) {
 	}
 }
 
+// wait returns after d, or when ctx is done.
 func wait(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -179,6 +193,7 @@ func wait(ctx context.Context, d time.Duration) {
 
 // read reads a response with the status 200.
 func (c *course) read(p *prompt, e *exchange) (*reading, *fault) {
+	// Each of these faults is retried: another response may be whole.
 	if e.tooLong {
 		return nil, new(invalidResponse.because("the body is too long"))
 	}
@@ -194,6 +209,7 @@ func (c *course) read(p *prompt, e *exchange) (*reading, *fault) {
 		return nil, new(invalidResponse.because(err.Error()))
 	}
 	switch {
+	// A reading with another request is no answer yet.
 	case r.next != nil:
 	case r.fault != nil:
 		return nil, r.fault
@@ -202,6 +218,7 @@ func (c *course) read(p *prompt, e *exchange) (*reading, *fault) {
 	case blank(r.text):
 		return nil, &emptyAnswer
 	}
+	// The request offered no search.
 	if !p.grounded {
 		r.searched = new(false)
 	}
@@ -226,6 +243,7 @@ func (c *course) completed(ctx context.Context, r *reading) work.Outcome {
 // ended returns the outcome of a job without an answer.
 func (c *course) ended(f fault) work.Outcome {
 	var after time.Duration
+	// A throttled fault is read from a response, so that c.last is not nil.
 	if f.kind == throttled {
 		v, _ := parse(c.last.body)
 		after = retryAfter(c.x.engine.name, c.last.header, readError(c.x.engine.name, c.last.status, v))
@@ -245,6 +263,8 @@ func (c *course) withoutQuestion(text string) string {
 	}
 	text = hide(text)
 	plain := text
+	// Two levels of quoting. The text is replaced only where something was hidden, so that other prose keeps its
+	// escapes.
 	for range 2 {
 		plain = escapes.ReplaceAllStringFunc(plain, unescaped)
 		if hidden := hide(plain); hidden != plain {

@@ -18,9 +18,11 @@ import (
 // Explain writes the first request that a job would send, with KEY for the key. It sends nothing.
 func (x *Executor) Explain(w io.Writer, job work.Job, withKey, asJSON bool) error {
 	key := ""
+	// withKey is whether a job would be sent with a key; the placeholder shows in which header.
 	if withKey {
 		key = "KEY"
 	}
+	// The request is made as for a job, so that what is printed is what would be sent.
 	r, body, err := x.newRequest(context.Background(), x.prompt(&job), key)
 	if err != nil {
 		return err

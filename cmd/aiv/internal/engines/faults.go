@@ -19,6 +19,8 @@ type fault struct {
 	detail   string // prose of the API or the network, for the log only
 }
 
+// A kind is which outcome of package work a fault becomes. failed ends the job; retry counts as a try; throttled and
+// unavailable do not, and pause the provider for all workers, the latter until an operator resumes it.
 type kind int
 
 const (
@@ -53,7 +55,8 @@ var (
 	redirected      = fault{kind: unavailable, code: "configuration", sentence: "The address redirects, which is not followed"}
 )
 
-// because returns the fault with a detail for the log.
+// because returns the fault with a detail for the log. The receiver is a copy, so that the variables above do not
+// change.
 func (f fault) because(detail string) fault {
 	f.detail = detail
 	return f
@@ -70,6 +73,7 @@ func (f fault) from(status int, words ...string) fault {
 	return f
 }
 
+// oneWord matches codes of APIs. Anything else may be prose, which could contain the question or the key.
 var oneWord = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // outcome returns what the worker settles. after is the time for which the provider is throttled, if the API said it.

@@ -9,8 +9,10 @@ import (
 // The Gemini API, generateContent of v1beta: https://ai.google.dev/api/generate-content. It takes no country, and a
 // search cannot be required: both are said.
 
+// geminiPath escapes the model, so that its name in the catalog cannot change the path.
 func geminiPath(model string) string { return "/models/" + url.PathEscape(model) + ":generateContent" }
 
+// geminiBody offers a search to a grounded job. readGemini finds out whether the model made one.
 func geminiBody(p *prompt) object {
 	parts := func(text string) []object { return []object{{{"text", text}}} }
 	o := object{
@@ -24,8 +26,10 @@ func geminiBody(p *prompt) object {
 	return o
 }
 
+// readGemini reads the first candidate: a request gets one.
 func readGemini(_ *prompt, r response) (reading, error) {
 	candidates := r.at("candidates").list()
+	// The API rejects a prompt by leaving out the candidates.
 	if len(candidates) == 0 {
 		if reason := r.at("promptFeedback", "blockReason").text(); reason != "" {
 			return refuse(contentRefused.because("blockReason " + reason)), nil
@@ -43,11 +47,13 @@ func readGemini(_ *prompt, r response) (reading, error) {
 		if err != nil {
 			return out, err
 		}
+		// Thoughts are no part of the answer.
 		if part.at("thought").any != true {
 			text.WriteString(t)
 		}
 	}
 	out.text = text.String()
+	// Other reasons, such as a tool call that the model wrote wrong, may pass: another attempt can answer.
 	switch reason := candidate.at("finishReason").text(); reason {
 	case "", "STOP":
 	case "MAX_TOKENS":
@@ -84,6 +90,7 @@ func geminiCitations(grounding value) (found []citation) {
 			}
 		}
 	}
+	// Without supports it is not known which pages the text refers to: all count.
 	if len(supports) == 0 {
 		for i := range chunks {
 			add(int64(i))

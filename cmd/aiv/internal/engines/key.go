@@ -36,6 +36,7 @@ func ReadKey(file string, log *slog.Logger) (*Key, error) {
 	return k, nil
 }
 
+// maxKey bounds the bytes of a key.
 const maxKey = 4096
 
 // readKey reads a file. Its errors name the file and not its content.
@@ -45,6 +46,7 @@ func readKey(file string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
+	// White space around the key may take as much as the key.
 	content, err := io.ReadAll(io.LimitReader(f, 2*maxKey))
 	if err != nil {
 		return "", err
@@ -59,7 +61,8 @@ func readKey(file string) (string, error) {
 	return value, nil
 }
 
-// checkKey returns a key without the white space around it.
+// checkKey returns a key without the white space around it. Only visible ASCII characters can be sent in a header as
+// they are.
 func checkKey(value string) (string, error) {
 	value = strings.TrimSpace(value)
 	if len(value) > maxKey || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {

@@ -17,6 +17,7 @@ import (
 // title names.
 
 const (
+	// The redirecting links of Google begin with these.
 	linkOrigin = "https://vertexaisearch.cloud.google.com"
 	linkPath   = "/grounding-api-redirect/"
 
@@ -33,7 +34,8 @@ func newLinkTransport() *http.Transport {
 	return t
 }
 
-// nameLinks replaces the redirecting links among the citations.
+// nameLinks replaces the redirecting links among the citations. Without a target, the citation becomes the site of the
+// title if that is a host name; else the link stays.
 func (x *Executor) nameLinks(ctx context.Context, citations []citation) {
 	targets := make(map[string]string) // by link
 	if x.cfg.ResolveLinks {
@@ -52,12 +54,14 @@ func (x *Executor) nameLinks(ctx context.Context, citations []citation) {
 		default:
 			continue
 		}
+		// A title that only repeats the host of the URL says nothing.
 		if named {
 			citations[i].title = ""
 		}
 	}
 }
 
+// isLink reports whether an address is a redirecting link of Google, or of the server that the engine sends requests to.
 func (x *Executor) isLink(address string) bool {
 	return strings.HasPrefix(address, linkOrigin+linkPath) || strings.HasPrefix(address, origin(x.base)+linkPath)
 }
@@ -75,6 +79,7 @@ func (x *Executor) resolve(ctx context.Context, citations []citation) map[string
 			targets[c.url] = ""
 		}
 	}
+	// A clone, because the requests write to the map. It has each link once.
 	for link := range maps.Clone(targets) {
 		requests.Go(func() {
 			slots <- struct{}{}
@@ -103,6 +108,7 @@ func (x *Executor) target(ctx context.Context, link string) string {
 	if err != nil {
 		return ""
 	}
+	// The body is not read.
 	r.Body.Close()
 	target, err := url.Parse(r.Header.Get("Location"))
 	redirects := r.StatusCode >= 300 && r.StatusCode <= 399

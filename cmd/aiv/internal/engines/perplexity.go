@@ -6,6 +6,7 @@ import "strings"
 // not used, because they run models of other vendors. instructions is not used either: it replaces the prompt that
 // makes the model cite.
 
+// perplexityBody sends the language only in the form that the parameter takes. The instructions have it in any case.
 func perplexityBody(p *prompt) object {
 	message := func(role, content string) object {
 		return object{{"type", "message"}, {"role", role}, {"content", content}}
@@ -57,6 +58,7 @@ func readPerplexity(_ *prompt, r response) (reading, error) {
 			}
 		}
 	}
+	// An item of results is there only if a search was made.
 	out.searched = new(len(searches) > 0)
 	usage := r.at("usage")
 	out.usage = usageOf(usage, usage.at("input_tokens").count(), usage.at("output_tokens").count(),

@@ -20,6 +20,7 @@ type prompt struct {
 	turn
 }
 
+// newPrompt returns the prompt of a job's first request.
 func newPrompt(job *work.Job, limit int) *prompt {
 	return &prompt{
 		model: job.Model.ProviderModel, question: job.Question.Text,
@@ -46,6 +47,7 @@ func (p *prompt) system(search, located bool) string {
 // An object is a JSON object whose members stand in the order given.
 type object []member
 
+// A member is a name with a value that encode takes.
 type member struct {
 	name  string
 	value any

@@ -37,6 +37,7 @@ func readResponse(r response) (m modelResponse, err error) {
 			return m, err
 		}
 		isFinal := item.at("phase").text() == "final_answer"
+		// What came before the first final message was not the answer.
 		if isFinal && !final {
 			final, m.parts = true, nil
 		}
@@ -48,6 +49,7 @@ func readResponse(r response) (m modelResponse, err error) {
 				if _, err := need[string](part, fmt.Sprintf("%s.content[%d]", path, k), "text"); err != nil {
 					return m, err
 				}
+				// Before a final message, all messages count; after it, only final ones.
 				if isFinal == final {
 					m.parts = append(m.parts, part)
 				}
@@ -58,7 +60,8 @@ func readResponse(r response) (m modelResponse, err error) {
 	return m, err
 }
 
-// ending returns how a response with a status ended.
+// ending returns how a response with a status ended. f is nil if the response is an answer, and cut reports that it
+// stopped at a limit. An error means a status that the API does not document for answers.
 func (r response) ending(status string, refused bool) (f *fault, cut bool, err error) {
 	problem := r.at("error")
 	code, detail := problem.at("code").word(), problem.at("message").text()

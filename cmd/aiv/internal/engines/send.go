@@ -56,7 +56,7 @@ func (x *Executor) newRequest(ctx context.Context, p *prompt, key string) (*http
 	return r, body, nil
 }
 
-// An exchange is a response with its body.
+// An exchange is a response with its body. The body of one that is too long, not whole or corrupt is nil.
 type exchange struct {
 	status  int
 	header  http.Header
@@ -80,6 +80,7 @@ func (x *Executor) send(ctx context.Context, p *prompt, key string) (*exchange, 
 	if e.status == http.StatusSwitchingProtocols {
 		return e, nil // its body is a connection
 	}
+	// One byte more than the bound shows that a body is too long.
 	e.body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if corrupt(err) || err != nil && saysAll(e.status) {
 		e.body, err = nil, nil // is not JSON

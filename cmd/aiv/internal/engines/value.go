@@ -22,6 +22,7 @@ func (v value) at(names ...string) value {
 	return v
 }
 
+// list returns the items of a list, or none.
 func (v value) list() []value {
 	items, _ := v.any.([]any)
 	values := make([]value, len(items))
@@ -31,6 +32,7 @@ func (v value) list() []value {
 	return values
 }
 
+// text returns a string, or "".
 func (v value) text() string {
 	s, _ := v.any.(string)
 	return s
@@ -76,10 +78,12 @@ func parse(body []byte) (v value, err error) {
 		return v, errors.New("the body is not UTF-8")
 	case separators(body) > maxValues:
 		return v, fmt.Errorf("the body has more than %d values", maxValues)
+	// Valid refuses what follows the value; Decode would not read it.
 	case !json.Valid(body):
 		return v, errors.New("the body is not JSON")
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
+	// A float64 would change large integers.
 	d.UseNumber()
 	err = d.Decode(&v.any)
 	return v, err
@@ -93,7 +97,7 @@ func separators(body []byte) (n int) {
 		case c == '"':
 			inString = !inString
 		case inString && c == '\\':
-			i++
+			i++ // the escaped character, which may be a quote
 		case !inString && (c == ',' || c == '[' || c == '{'):
 			n++
 		}

@@ -7,6 +7,7 @@ import (
 
 // The xAI Responses API: https://docs.x.ai/docs/api-reference. It rejects user_location, so the country is said.
 
+// xaiBody sends the instructions as a message of the role system, and stores nothing at the API.
 func xaiBody(p *prompt) object {
 	o := object{
 		{"model", p.model},
@@ -22,6 +23,7 @@ func xaiBody(p *prompt) object {
 	return o
 }
 
+// readXAI leaves out titles that are only the URL or the number of a mark.
 func readXAI(_ *prompt, r response) (reading, error) {
 	m, err := readResponse(r)
 	if err != nil {

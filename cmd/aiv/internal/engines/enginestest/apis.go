@@ -25,6 +25,7 @@ type api struct {
 	short string // the body of an answer
 }
 
+// model returns the model that the path names, or "" if the body names it, and whether the API has the path.
 func (a *api) model(r *http.Request) (string, bool) {
 	return a.path(strings.TrimPrefix(r.URL.Path, a.base))
 }
@@ -38,20 +39,24 @@ func (a *api) badKey(key string) *fault {
 	return &f
 }
 
+// unknown returns the fault of a member that the API does not know or that does not fit its form.
 func (a *api) unknown(path string) *fault { return invalid("%s", a.unknownMember(path)) }
 
+// fail sends a fault in the form of the API's errors.
 func (a *api) fail(w http.ResponseWriter, f *fault) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(f.status)
 	json.NewEncoder(w).Encode(a.errorBody(f))
 }
 
+// exactly returns the path function of an API whose path does not have the model.
 func exactly(path string) func(string) (string, bool) {
 	return func(p string) (string, bool) { return "", p == path }
 }
 
 type object = map[string]any
 
+// orNull returns a text, or null where the API gives null for none.
 func orNull(text string) any {
 	if text == "" {
 		return nil
@@ -59,6 +64,7 @@ func orNull(text string) any {
 	return text
 }
 
+// openaiError returns the body of an error as OpenAI and compatible servers send it.
 func openaiError(f *fault) any {
 	return object{"error": object{
 		"message": f.text, "type": cmp.Or(f.kind, "invalid_request_error"), "param": nil, "code": orNull(f.code)}}
@@ -72,6 +78,8 @@ func toolsTogether(_ string, body map[string]any) *fault {
 	return nil
 }
 
+// apis are the fakes by the names of the engines. Links lead to the documents that they were written from. Each short
+// answer names and cites the invented brand Kovalt, unless the API cannot cite.
 var apis = map[string]api{
 	// https://platform.openai.com/docs/api-reference/responses
 	"openai": {

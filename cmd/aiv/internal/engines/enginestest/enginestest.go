@@ -24,7 +24,7 @@ type Server struct {
 	URL string // the base address
 
 	api  api
-	mu   sync.Mutex
+	mu   sync.Mutex // guards the fields below
 	next []http.HandlerFunc
 	got  []Request
 	keys map[string]bool
@@ -116,10 +116,13 @@ type fault struct {
 	kind, code, text string
 }
 
+// invalid returns the fault of a request that the API does not understand, a 400.
 func invalid(format string, args ...any) *fault {
 	return &fault{http.StatusBadRequest, "", "", fmt.Sprintf(format, args...)}
 }
 
+// check returns why the API rejects a request, or nil. It looks at the path and the method, then the headers, the
+// key, and the body.
 func (s *Server) check(r *http.Request, body []byte) *fault {
 	a := &s.api
 	model, ok := a.model(r)
@@ -152,6 +155,7 @@ func (s *Server) check(r *http.Request, body []byte) *fault {
 		return a.badKey(key)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
+	// A form tells integers from other numbers.
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
@@ -160,6 +164,7 @@ func (s *Server) check(r *http.Request, body []byte) *fault {
 	if path := a.form.check(v, ""); path != "" {
 		return a.unknown(path)
 	}
+	// The form of every API is an object.
 	o := v.(map[string]any)
 	if model == "" {
 		model, _ = o["model"].(string)
@@ -174,6 +179,7 @@ func (s *Server) check(r *http.Request, body []byte) *fault {
 // Names that end with ? may be missing.
 type form struct{ of any }
 
+// A kind is a form that many values fit.
 type kind string
 
 // The kinds of values.
@@ -184,6 +190,7 @@ const (
 	blocks  kind = "a list of blocks"
 )
 
+// fields are the members of an object, by name.
 type fields map[string]any
 
 // check returns the path of what does not fit, or "".
@@ -243,6 +250,7 @@ func (f form) check(v any, path string) string {
 // either is a choice of forms.
 type either []any
 
+// fits reports whether a value is of a kind.
 func (k kind) fits(v any) bool {
 	s, isText := v.(string)
 	switch k {
@@ -258,6 +266,7 @@ func (k kind) fits(v any) bool {
 	return ok && !strings.ContainsAny(n.String(), ".-eE") && n.String() != "0"
 }
 
+// join returns the path of a member.
 func join(path, name string) string {
 	if path == "" {
 		return name
