@@ -93,6 +93,7 @@ func (p *Program) report(message string) {
 	}
 }
 
+// redact removes secrets from an error message, whatever part of the program made it.
 func (p *Program) redact(message string) string {
 	if p.Redact == nil {
 		return message
@@ -108,6 +109,7 @@ type UsageError struct {
 
 func (e *UsageError) Error() string { return e.Fault }
 
+// text returns the whole message for stderr.
 func (e *UsageError) text(program string) string {
 	if e.Fault == "" {
 		return e.Help
@@ -115,11 +117,14 @@ func (e *UsageError) text(program string) string {
 	return fmt.Sprintf("%s: %s\nRun `%s` for help.\n", program, e.Fault, e.Help)
 }
 
+// dispatch finds the command that the first words name, and runs it.
 func (p *Program) dispatch(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		switch args[0] {
 		case "help":
+			// help keys create is keys create -h.
 			args = append(slices.Clone(args[1:]), "-h")
+		// Only completion scripts use it, so it is in no help.
 		case "__complete":
 			return p.complete(ctx, args[1:])
 		case "-version", "--version":
@@ -147,16 +152,19 @@ func (p *Program) dispatch(ctx context.Context, args []string) error {
 	return at.Run(ctx, p.call(at, name, args))
 }
 
+// root returns the program as the group of its commands.
 func (p *Program) root() *Command {
 	return &Command{Name: p.Name, Summary: p.Summary, Commands: p.Commands}
 }
 
+// call returns a Call whose flags the command has still to declare.
 func (p *Program) call(c *Command, name string, args []string) *Call {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // Parse reports errors itself
 	return &Call{Program: p, Command: c, Name: name, args: args, Flags: flags}
 }
 
+// find returns a command of the group by its name, or nil.
 func (c *Command) find(name string) *Command {
 	i := slices.IndexFunc(c.Commands, func(c Command) bool { return c.Name == name })
 	if i < 0 {
@@ -169,6 +177,7 @@ func isHelp(arg string) bool {
 	return slices.Contains([]string{"-h", "-help", "--h", "--help"}, arg)
 }
 
+// unknownCommand describes a word that is no command, with the nearest one if there is one, else with all.
 func unknownCommand(group *Command, name, word string) string {
 	var names []string
 	for _, c := range group.Commands {

@@ -63,6 +63,7 @@ func (p *Program) complete(ctx context.Context, words []string) error {
 		words = []string{""}
 	}
 	at, name, last := p.root(), p.Name, words[len(words)-1]
+	// Find the command that the words before the last one name. Flags and arguments do not matter.
 	for _, word := range words[:len(words)-1] {
 		if next := at.find(word); next != nil {
 			at, name = next, name+" "+word
@@ -74,6 +75,7 @@ func (p *Program) complete(ctx context.Context, words []string) error {
 	for _, c := range at.Commands {
 		candidates = append(candidates, c.Name)
 	}
+	// A command declares its flags only when it runs: it is run up to Parse.
 	if at.Run != nil && strings.HasPrefix(last, "-") && !slices.Contains(words[:len(words)-1], "--") {
 		c := p.call(at, name, nil)
 		c.declared = func(flags *flag.FlagSet) {

@@ -16,11 +16,13 @@ import (
 // argument, "COMMAND..." one or more, "-name" a flag. "[COMMAND...]" alone allows any number. Parse returns the
 // arguments in the order of required; more are refused.
 func (c *Call) Parse(required ...string) ([]string, error) {
+	// For completion: ErrHelp ends the command before it does anything.
 	if c.declared != nil {
 		c.declared(c.Flags)
 		return nil, flag.ErrHelp
 	}
 	args, err := parseMixed(c.Flags, c.args)
+	// The help goes to stdout, because it was asked for.
 	if errors.Is(err, flag.ErrHelp) {
 		if _, err := io.WriteString(c.Stdout, c.help()); err != nil {
 			return nil, err
@@ -43,6 +45,7 @@ func (c *Call) Parse(required ...string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	// An unset variable of a shell, in quotes, is an empty argument.
 	if i := slices.Index(args[:wanted], ""); i >= 0 {
 		return nil, c.Wrong("argument %d of %s is empty", i+1, c.Name)
 	}
@@ -113,6 +116,7 @@ func parseMixed(flags *flag.FlagSet, args []string) (arguments []string, err err
 		if len(rest) == 0 {
 			return arguments, nil
 		}
+		// flags.Parse stops at the first argument, or behind a --, which only the word before the rest tells apart.
 		if read := len(args) - len(rest); read > 0 && args[read-1] == "--" {
 			return append(arguments, rest...), nil
 		}
@@ -125,6 +129,7 @@ func (c *Call) Wrong(format string, args ...any) error {
 	return &UsageError{Fault: fmt.Sprintf(format, args...), Help: c.Name + " -h"}
 }
 
+// flagFault describes an error of FlagSet.Parse. The texts are of package flag, which has no types for them.
 func (c *Call) flagFault(err error) string {
 	if c.fault != "" {
 		return c.fault
@@ -242,6 +247,7 @@ func (d *duration) String() string { return FormatDuration(time.Duration(*d)) }
 // ParseDuration is time.ParseDuration that also accepts days, such as 400d.
 func ParseDuration(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
+		// 16 bits of days are 179 years, which a Duration can have.
 		n, err := strconv.ParseUint(days, 10, 16)
 		return time.Duration(n) * 24 * time.Hour, err
 	}

@@ -28,6 +28,7 @@ func (c *Call) help() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n\nUsage: %s\n", c.Command.Summary, strings.TrimSpace(c.Name+" "+c.Command.Usage))
 	w := tabwriter.NewWriter(&b, 0, 8, 3, ' ', 0)
+	// The first flag writes the heading, so that a command without flags has none.
 	heading := "\nFlags:\n"
 	c.Flags.VisitAll(func(f *flag.Flag) {
 		value, usage := flag.UnquoteUsage(f)

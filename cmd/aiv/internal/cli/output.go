@@ -23,9 +23,11 @@ func (c *Call) AsJSON() bool { return c.asJSON }
 // Print writes v as JSON with -json, and otherwise what text writes, in which a tab ends a table cell. On a terminal
 // the columns are aligned; elsewhere the tabs stay, for cut and awk. The output has no color.
 func (c *Call) Print(v any, text func(w io.Writer)) error {
+	// Everything is written at once, so that a reader gets no part of an output that fails.
 	var b bytes.Buffer
 	if c.asJSON {
 		e := json.NewEncoder(&b)
+		// <, > and & stay readable: no output is embedded in HTML.
 		e.SetEscapeHTML(false)
 		if err := e.Encode(v); err != nil {
 			return err

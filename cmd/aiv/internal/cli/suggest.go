@@ -18,11 +18,13 @@ func nearest(word string, candidates []string) string {
 // distance is the number of bytes to insert, remove, replace or swap with a neighbor that turn a into b (the optimal
 // string alignment distance).
 func distance(a, b string) int {
+	// Rows of the matrix of distances between prefixes: two rows ago, the row before, and this one.
 	before, last, now := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range now {
 		now[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
+		// now gets the space of the oldest row, which is overwritten.
 		before, last, now = last, now, before
 		now[0] = i
 		for j := 1; j <= len(b); j++ {

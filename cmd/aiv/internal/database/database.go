@@ -97,8 +97,11 @@ func (s Source) OpenHot(ctx context.Context, maxConns int32, log *slog.Logger) (
 	return s.open(ctx, maxConns, log, store.OpenHot)
 }
 
+// open connects by open, one of store.Open and store.OpenHot. s is a copy: the URL of the private PostgreSQL stays in
+// it.
 func (s Source) open(ctx context.Context, maxConns int32, log *slog.Logger,
 	open func(context.Context, string, int32) (*pgxpool.Pool, error)) (*pgxpool.Pool, func(), error) {
+	// A database at a URL is not ended with the command.
 	closeServer := func() {}
 	if s.URL == "" {
 		dir, err := s.dir()
@@ -124,6 +127,7 @@ func (s Source) open(ctx context.Context, maxConns int32, log *slog.Logger,
 		pool.Close()
 		closeServer()
 	}
+	// A pool connects lazily. A first connection shows whether the database can be used at all.
 	if err := store.Connect(ctx, pool); err != nil {
 		closeBoth()
 		return nil, nil, unreachable(err)
@@ -177,6 +181,7 @@ func (s Source) Location() Location {
 	return l
 }
 
+// String returns where the database is, for people.
 func (l Location) String() string {
 	if l.DataDir != nil {
 		return "private PostgreSQL in " + *l.DataDir

@@ -56,11 +56,14 @@ type erasure struct {
 	erased  Erased
 }
 
+// run is the course of an erasure. The keys are revoked first, so that SettleTime begins while data is deleted; what
+// requests in flight add meanwhile, the second deletion removes.
 func (e *erasure) run(ctx context.Context) error {
 	revoked, err := e.admin.BeginErasing(ctx, e.account)
 	if err != nil {
 		return err
 	}
+	// revoked is how long ago the latest key was revoked: a repeated erasure need not wait again.
 	settled := time.Now().Add(SettleTime - revoked)
 	if err := e.deleteData(ctx); err != nil {
 		return err
@@ -91,6 +94,7 @@ func (e *erasure) deleteData(ctx context.Context) error {
 			return err
 		}
 	}
+	// Counted even with an error: what was deleted stays deleted.
 	total, err := e.purger.Account(ctx, e.account)
 	e.erased.Runs += total.Runs
 	e.erased.Jobs += total.Jobs

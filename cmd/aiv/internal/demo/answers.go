@@ -50,6 +50,7 @@ func served(model string, week int) string {
 func advise(a *answers.Answer, j *jobs.Job, in *words, run string, week int) {
 	seed := fnv.New64a()
 	fmt.Fprint(seed, run, " ", j.Parameters.ModelID, " ", j.Question.ID)
+	// even is the same for all repetitions of a question on a model; random differs in each.
 	even := rand.New(rand.NewPCG(seed.Sum64(), 0))
 	random := rand.New(rand.NewPCG(seed.Sum64(), uint64(j.Repetition)))
 	type named struct {
@@ -61,6 +62,7 @@ func advise(a *answers.Answer, j *jobs.Job, in *words, run string, week int) {
 		// The multiples of the golden ratio spread the repetitions evenly, so that few answers show the rate.
 		_, p := math.Modf(even.Float64() + float64(j.Repetition)*math.Phi)
 		if rate := sampleBrands[i].rate(j.Provider, week); p < rate {
+			// The smaller p is for its rate, the earlier a brand stands; frequent brands tend to stand first.
 			list = append(list, named{i, p / rate / rate})
 		}
 	}
@@ -72,6 +74,7 @@ func advise(a *answers.Answer, j *jobs.Job, in *words, run string, week int) {
 	} else {
 		text.WriteString(in.intro + "\n\n")
 	}
+	// Whether the list has the own brand, the first of sampleBrands.
 	hasOwn := false
 	for n, of := range list {
 		b, isOwn := &sampleBrands[of.brand], of.brand == 0
@@ -103,9 +106,11 @@ func advise(a *answers.Answer, j *jobs.Job, in *words, run string, week int) {
 			cite(a, site.host, site.path+j.Question.ID, "")
 		}
 	}
+	// One answer of twelve was made without a search, and so without citations.
 	if random.IntN(12) == 0 {
 		a.Searched, a.Citations, a.SearchQueries = new(false), nil, nil
 	}
+	// One of fifty was cut at the output limit.
 	a.Truncated = random.IntN(50) == 0
 }
 

@@ -26,6 +26,7 @@ var sampleCatalog []byte
 var readyProviders = []string{"openai", "anthropic", "google", "perplexity", "xai", "mistral"}
 
 const (
+	// By the names of the account, the plan and the key, a later start finds what an earlier one made.
 	actor       = "aiv demo"
 	accountName = "Demo"
 	planCode    = "demo"
@@ -64,6 +65,7 @@ func Fill(ctx context.Context, pool *pgxpool.Pool, leave ...string) (s Secrets, 
 	if err := revokeKeys(ctx, admin, account.ID); err != nil {
 		return s, err
 	}
+	// Only the hash of a key is stored, so that each start needs a new key to print.
 	issued, err := admin.CreateKey(ctx, account.ID, auth.Terms{Name: new(keyName), Scopes: auth.Scopes})
 	if err != nil {
 		return s, err
@@ -97,6 +99,8 @@ func sampleWorker(ctx context.Context, admin *auth.Admin, leave []string) (token
 	return token, err
 }
 
+// sampleAccount returns the account of earlier starts, or creates it. An account of the same name on another plan is
+// left alone.
 func sampleAccount(ctx context.Context, admin *auth.Admin) (auth.Account, error) {
 	accounts, err := admin.Accounts(ctx)
 	if err != nil {
@@ -135,6 +139,7 @@ func meetDependencies(ctx context.Context, pool *pgxpool.Pool, admin *catalog.Ad
 	}
 	for _, p := range providers {
 		for _, d := range p.Dependencies {
+			// A record may be the reader's: it stays.
 			if d.ChangedAt != nil || !slices.Contains(readyProviders, p.Code) {
 				continue
 			}

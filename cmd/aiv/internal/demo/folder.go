@@ -13,6 +13,7 @@ import (
 // marker is the file that marks a folder of the demonstration.
 const marker = "aiv-demo"
 
+// markerText is for people who find the file.
 const markerText = "This folder contains the sample data of aiv demo. It can be removed while aiv demo is not running.\n"
 
 // PrepareFolder makes or checks the folder of the demonstration and returns the folder for its private PostgreSQL. A
@@ -22,6 +23,7 @@ func PrepareFolder(dir string) (dataDir string, release func(), err error) {
 	if dir, err = markFolder(dir); err != nil {
 		return "", nil, err
 	}
+	// The marker is also the lock. It is opened for writing, which some file systems require for an exclusive lock.
 	lock, err := os.OpenFile(filepath.Join(dir, marker), os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return "", nil, err
@@ -52,6 +54,7 @@ func markFolder(dir string) (string, error) {
 	if err := private.MakeParents(dir); err != nil {
 		return "", fmt.Errorf("make the folder of the demonstration: %w", err)
 	}
+	// 0711: the account of root's PostgreSQL passes through, and cannot list.
 	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", fmt.Errorf("make the folder of the demonstration: %w", err)
 	}
@@ -62,9 +65,11 @@ func markFolder(dir string) (string, error) {
 	if !info.IsDir() {
 		return "", foreign(dir, "is not a folder")
 	}
+	// Another account could exchange the files while they are used.
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
 		return "", foreign(dir, "belongs to another account")
 	}
+	// The marker is read and written through a descriptor of the folder, which cannot be exchanged for another folder.
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return "", err

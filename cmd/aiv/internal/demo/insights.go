@@ -19,12 +19,15 @@ import (
 //go:embed insights.jsonl
 var sampleInsights string
 
+// importInsights fills the template, so that the insights refer to the runs and rates that this database has, and
+// imports it.
 func (d *past) importInsights(ctx context.Context) error {
 	lines, err := template.New("insights.jsonl").Funcs(template.FuncMap{
 		"account": func() string { return d.account.ID.Text("acct") },
 		"rec":     func(name string) string { return d.id("rec", name, d.account.CreatedAt).Text("rec") },
 		"alert":   func(name string) string { return d.id("alert", name, d.account.CreatedAt).Text("alert") },
 		"run":     func(name string) string { return d.runID(runNamed(name)).Text("run") },
+		// A time after the end of a run.
 		"after": func(name, text string) (string, error) {
 			long, err := time.ParseDuration(text)
 			r := runNamed(name)

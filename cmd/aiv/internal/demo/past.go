@@ -50,6 +50,7 @@ func (d *past) write(ctx context.Context, credential store.ID) error {
 // importedType is the type of a recommendation of insights.jsonl, and of no derived or earlier one.
 const importedType = "answer_questions"
 
+// writeAll writes what write describes. Each step may be repeated.
 func (d *past) writeAll(ctx context.Context, credential store.ID) error {
 	if err := d.createQuestion(ctx); err != nil {
 		return fmt.Errorf("create the sample account's question: %w", err)
@@ -73,6 +74,7 @@ func (d *past) writeAll(ctx context.Context, credential store.ID) error {
 const ownQuestion = `{"kind":"question","id":"en-fernmark-shoes","account_id":%q,"text":"Are the running shoes of Fernmark worth their price?",` +
 	`"language":"en","country":"US","topic":"sport","tags":["shoes","brand"],"status":"active"}`
 
+// createQuestion imports the account's own question. A repeated import changes nothing.
 func (d *past) createQuestion(ctx context.Context) error {
 	_, err := (&catalog.Admin{Pool: d.pool, Actor: actor}).Import(ctx, strings.NewReader(fmt.Sprintf(ownQuestion, d.account.ID.Text("acct"))), nil)
 	return err
@@ -80,6 +82,7 @@ func (d *past) createQuestion(ctx context.Context) error {
 
 // createRuns creates the runs, has their jobs claimed and settled as a worker does, and cancels what is to be canceled.
 func (d *past) createRuns(ctx context.Context, credential store.ID) error {
+	// The id of the run that is created next: NewID is called once for each.
 	var next store.ID
 	writer := runs.New(runs.Config{
 		Pool: d.pool, Checks: unchecked{}, NewID: func() store.ID { return next }, Timeout: 30 * time.Second, MaxWaiting: len(sampleRuns),
@@ -115,6 +118,7 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 				ModelIDs: r.what.models, QuestionIDs: r.what.questions, Repetitions: r.repetitions, MeasurementType: "grounded",
 				Locale: r.what.locale, Country: r.what.country, Language: r.what.language,
 			},
+			// No request can have this operation, so that no key of a customer collides with the names.
 			Operation: idempotency.Operation{Method: "DEMO", Route: "aiv demo"}, Key: r.name,
 			Response: func(*runs.Run) []byte { return []byte{} },
 		})
@@ -162,6 +166,7 @@ func (d *past) work(ctx context.Context, dispatcher *jobs.Dispatcher, r sampleRu
 	if err != nil {
 		return err
 	}
+	// The first jobs get answers, at times spread evenly over the run; the rest fail.
 	settlements := make([]jobs.Settlement, len(claimed))
 	for i := range claimed {
 		j := &claimed[i]
@@ -188,7 +193,9 @@ func (unchecked) Check(context.Context, *runs.Proposal) (string, error) { return
 
 // moveRuns moves the runs and their results into the past.
 func (d *past) moveRuns(ctx context.Context) error {
+	// It only reads, so that the checks and the batchers do not matter.
 	reader := runs.New(runs.Config{Pool: d.pool, Checks: unchecked{}, Timeout: 30 * time.Second, MaxWaiting: 1})
+	// Counts and states are kept as they are; only the times move. Runs that were moved before stay.
 	var moved []runs.Backdated
 	for _, r := range sampleRuns {
 		now, err := reader.Get(ctx, d.account.ID, d.runID(r))
@@ -213,10 +220,13 @@ func (d *past) moveRuns(ctx context.Context) error {
 	return jobs.Backdate(ctx, d.pool, d.account.ID)
 }
 
+// ago returns a time before the account's creation.
 func (d *past) ago(long time.Duration) time.Time { return d.account.CreatedAt.Add(-long) }
 
+// runID returns the id of a sample run, whose time is the run's.
 func (d *past) runID(r sampleRun) store.ID { return d.id("run", r.name, d.at(&r)) }
 
+// brandID returns the id of a sample brand.
 func (d *past) brandID(name string) store.ID { return d.id("brand", name, d.account.CreatedAt) }
 
 // id returns the id of the given time for a name: the same for the same name and account.
@@ -225,6 +235,7 @@ func (d *past) id(kind, name string, at time.Time) store.ID {
 	id := store.ID(hash[:16])
 	var ms [8]byte
 	binary.BigEndian.PutUint64(ms[:], uint64(at.UnixMilli()))
+	// The first 48 bits of a UUID of version 7 are milliseconds since 1970.
 	copy(id[:6], ms[2:])
 	id[6] = id[6]&0x0f | 0x70 // UUID version 7
 	id[8] = id[8]&0x3f | 0x80 // and its variant

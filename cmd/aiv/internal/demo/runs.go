@@ -35,6 +35,7 @@ type series struct {
 // jobs returns how many jobs one repetition has.
 func (s *series) jobs() int { return len(s.models) * len(s.questions) }
 
+// searching are models that search the web: the ones that the sample account follows every week.
 var searching = []string{"openai/gpt-5-search", "perplexity/sonar-pro", "google/gemini-2.5-pro"}
 
 // The series that the sample account measures every week.
@@ -95,11 +96,13 @@ var sampleRuns = append(weeklyRuns(), []sampleRun{
 func weeklyRuns() (all []sampleRun) {
 	for n := 1; n <= weeks; n++ {
 		ago := time.Duration(weeks-n) * week
+		// The last runs are two to three hours older than the account, so that all runs are in the past.
 		made := []sampleRun{
 			{name: "shoes", ago: ago + 3*time.Hour, took: 12 * time.Minute, what: shoes, repetitions: 4},
 			{name: "scarpe", ago: ago + 150*time.Minute, took: 9 * time.Minute, what: scarpe, repetitions: 4},
 			{name: "boots", ago: ago + 2*time.Hour, took: 6 * time.Minute, what: boots, repetitions: 6},
 		}
+		// The last run of scarpe has a further model.
 		if n == weeks {
 			made[1].what = scarpeNow
 		}

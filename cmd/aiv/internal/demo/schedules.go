@@ -23,6 +23,7 @@ type sampleSchedule struct {
 	repetitions int64
 }
 
+// sampleSchedules has a schedule for each series that is measured every week.
 var sampleSchedules = []sampleSchedule{
 	{"Running shoes", "shoes ", shoes, 4},
 	{"Scarpe e scarponi", "scarpe ", scarpe, 4},
@@ -33,6 +34,8 @@ var sampleSchedules = []sampleSchedule{
 func (d *past) createSchedules(ctx context.Context, credential store.ID) error {
 	for i := range sampleSchedules {
 		s := &sampleSchedules[i]
+		// Each schedule numbers the ids that it needs, in the order in which they are asked for: a repeated start
+		// gets the same ones.
 		ids := 0
 		config := d.schedulesConfig(func() store.ID {
 			ids++
@@ -71,6 +74,7 @@ func (d *past) passSchedules(ctx context.Context, credential store.ID) error {
 	return nil
 }
 
+// schedulesConfig returns what creates and changes schedules as requests do. newID decides their ids.
 func (d *past) schedulesConfig(newID func() store.ID) schedules.Config {
 	return schedules.Config{Pool: d.pool, NewID: newID, Record: webhooks.Record, Events: gateway.EventData{}}
 }
@@ -80,6 +84,7 @@ func (d *past) due(s *sampleSchedule) (past []schedules.Past) {
 	for _, r := range sampleRuns {
 		if strings.HasPrefix(r.name, s.runs) {
 			at := d.at(&r)
+			// A run was due at the minute in which it was created, and is evaluated two seconds after its end.
 			past = append(past, schedules.Past{DueAt: at.Truncate(time.Minute), Run: d.runID(r), EvaluatedAt: at.Add(r.waited + r.took + 2*time.Second)})
 		}
 	}

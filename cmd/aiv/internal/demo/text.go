@@ -60,6 +60,8 @@ func WriteText(w io.Writer, s Service) error {
 	return nil
 }
 
+// text is what WriteText writes. Its shell comments have no apostrophe, lone quotation mark or semicolon: an interactive
+// zsh reads comments as commands.
 var text = template.Must(template.New("demo").Funcs(template.FuncMap{
 	"model": func(provider string) string { return engineModels[provider] },
 }).Parse(`
@@ -167,6 +169,7 @@ func Program(executable string) (command, folder string, err error) {
 		if folder, err = os.Getwd(); err != nil {
 			return "", "", err
 		}
+		// In the root of the repository, the short form of the README works.
 		if _, err := os.Stat("cmd/aiv/main.go"); err == nil {
 			return "go run ./cmd/aiv", folder, nil
 		}
@@ -178,6 +181,7 @@ func Program(executable string) (command, folder string, err error) {
 	return executable, "", nil
 }
 
+// sameFile reports whether two paths lead to one file, through links too.
 func sameFile(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)

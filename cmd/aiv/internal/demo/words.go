@@ -7,6 +7,8 @@ type words struct {
 	remarks, ends []string // remarks: by brand
 }
 
+// wordsOf has the words by ISO 639-1 code, for the languages of the sample questions. remarks have an entry for each of
+// sampleBrands.
 var wordsOf = map[string]words{
 	"en": {
 		note:  "This is a sample answer of aiv demo; no model was asked.",

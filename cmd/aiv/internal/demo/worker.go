@@ -19,8 +19,10 @@ func Providers() []string { return slices.Clone(workedProviders) }
 // thinking is the time that the sample worker takes for its jobs, so that a run is seen to move.
 const thinking = 500 * time.Millisecond
 
-// Work is the sample worker: it answers jobs until ctx is done, but not the jobs of the providers to leave.
+// Work is the sample worker: it answers jobs until ctx is done, but not the jobs of the providers to leave. It claims
+// from the dispatcher in this process, and needs no token.
 func Work(ctx context.Context, d *jobs.Dispatcher, leave []string) {
+	// Without a provider left the list is empty and not nil: nil would claim the jobs of all.
 	providers := slices.DeleteFunc(slices.Clone(workedProviders), func(p string) bool { return slices.Contains(leave, p) })
 	request := &jobs.ClaimRequest{Worker: store.NewID(), Providers: providers, Limit: 200, Lease: 30 * time.Second, Wait: 20 * time.Second}
 	for ctx.Err() == nil {
@@ -38,6 +40,7 @@ func Work(ctx context.Context, d *jobs.Dispatcher, leave []string) {
 		if len(claimed) == 0 {
 			continue
 		}
+		// Claimed jobs are settled even when ctx is done. Otherwise they would wait until their leases end.
 		settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		now, err := d.Now(settling)
 		settlements := make([]jobs.Settlement, len(claimed))

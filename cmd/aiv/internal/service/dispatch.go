@@ -43,6 +43,7 @@ type Dispatch struct {
 	Beside func(context.Context, *jobs.Dispatcher)
 }
 
+// dispatchDefaults have other ports than aiv serve, so that both services fit on one machine.
 var dispatchDefaults = defaults{Addr: "127.0.0.1:8081", AdminAddr: "127.0.0.1:9190", AddrVariable: "AIV_WORKER_ADDR", MaxConns: 20,
 	MaxConnsUsage: "the maximum `NUMBER` of connections to the database"}
 
@@ -52,6 +53,7 @@ const WorkerAddrFlag = "-worker-addr (AIV_WORKER_ADDR)"
 // SampleDispatch returns a service for the same process as s, at separate addresses. addr is the address for workers;
 // if empty, the default.
 func SampleDispatch(s *Serve, addr string) *Dispatch {
+	// A copy of all options of s, such as the bounds and the webhooks. The addresses, TLS and systemd are not shared.
 	o := &Dispatch{Options: s.Options}
 	o.addr, o.adminAddr, o.maxConns = cmp.Or(addr, dispatchDefaults.Addr), dispatchDefaults.AdminAddr, minDispatchConns
 	o.mayMove.addr, o.mayMove.adminAddr = addr == "", true
@@ -98,6 +100,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	})
 	scheduler := newScheduler(pool, o.waiting, outage, log)
 	requests, connections := deliveriesWithin(maxDescriptors())
+	// run subtracts them from the client connections that the descriptors allow.
 	o.outgoing = connections
 	deliveries := delivery.New(delivery.Config{
 		Pool: pool, Master: master, AllowPrivate: o.webhooks.allowPrivate, Deny: o.webhookDeny, InFlight: requests,
@@ -117,6 +120,7 @@ func (o *Dispatch) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger
 	})
 	s := &service{Options: &o.Options, name: schema.Dispatch, pool: pool, log: log, metrics: metrics, server: httpserver.New(handler, log), path: worker.Base}
 	s.tasks = slices.Concat(dispatcher.Tasks(), scheduler.Tasks(), deliveries.Tasks(), o.tasks(background, counter, outage, log))
+	// The tasks only begin deliveries; end waits for the requests in flight and writes their outcomes.
 	s.end = deliveries.End
 	if o.Beside != nil {
 		s.beside = func(ctx context.Context) { o.Beside(ctx, dispatcher) }

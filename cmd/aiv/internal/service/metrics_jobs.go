@@ -96,6 +96,7 @@ func writeBacklogs(pool *pgxpool.Pool, d *jobs.Dispatcher) func(context.Context,
 		for _, p := range providers {
 			claimed[p.Code] = 0
 		}
+		// If the providers could not be read, at least the providers with claims are written.
 		maps.Copy(claimed, d.Stats().Claimed)
 		byProvider(e, "aiv_jobs_claimed_total", "Jobs handed out to workers, by provider.", claimed)
 		e.Family("aiv_database_up", "gauge", "1 if the database answered; if 0, the metrics read from it are missing, as is a count that took longer than 2 s.")

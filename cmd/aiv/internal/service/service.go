@@ -64,6 +64,7 @@ type service struct {
 
 // run serves both listeners until ctx is done and the requests in progress have ended.
 func (s *service) run(ctx context.Context, l Listeners) error {
+	// The descriptors that the process itself needs are left out of the default.
 	maxConnections := cmp.Or(s.maxConnections, defaultConnections(maxDescriptors(), s.maxConns+s.outgoing))
 	listener := httpserver.NewListener(l.Main, httpserver.ListenerConfig{
 		Max: maxConnections, MaxPerAddress: cmp.Or(s.maxPerAddress, max(1, maxConnections/2)), Log: s.log,
@@ -113,9 +114,12 @@ func (s *service) run(ctx context.Context, l Listeners) error {
 		defer close(notified)
 		s.notifySystemd("STOPPING=1\nSTATUS=Ending the requests in progress")
 	})
+	// Serve returns after ctx is done and the requests have ended, after the drain time, or with a failure of the
+	// listener.
 	err := httpserver.Serve(ctx, s.server, listener, s.drain)
 	stopBackground()
 	background.Wait()
+	// AfterFunc has its own goroutine, which may not have sent the message yet.
 	if ctx.Err() != nil {
 		<-notified
 	}
@@ -147,6 +151,7 @@ func (s *service) ready(ctx, asked context.Context) error {
 	return err
 }
 
+// notifySystemd logs a failure: a service that works is not ended because systemd was not told.
 func (s *service) notifySystemd(state string) {
 	if err := s.notifier.Notify(state); err != nil {
 		s.log.Error("systemd not notified", "error", err)

@@ -31,6 +31,7 @@ const (
 
 // allowMemory raises the limit by the memory of connections.
 func allowMemory(connections int, tls bool) {
+	// The operator's limit stands.
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
@@ -38,6 +39,7 @@ func allowMemory(connections int, tls bool) {
 	if tls {
 		each = tlsMemory
 	}
+	// A negative argument only returns the limit.
 	debug.SetMemoryLimit(debug.SetMemoryLimit(-1) + int64(connections*each))
 }
 
@@ -57,6 +59,7 @@ func TuneServe(pool *pgxpool.Pool) {
 // otherwise wait while the body of another request is parsed.
 func TuneDispatch() { limitMemory(dispatchPercent) }
 
+// limitMemory sets the percentage and the limit of garbage collection, unless the environment does.
 func limitMemory(gcPercent int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -92,6 +95,7 @@ func defaultConnections(descriptors, opened int) int {
 // deliveriesWithin returns how many webhook requests may be in flight at a time. It also returns how many connections
 // they and the idle ones use: at most a quarter of the descriptors.
 func deliveriesWithin(descriptors int) (requests, connections int) {
+	// Half as many idle connections are kept for the next deliveries.
 	requests = max(16, min(maxDeliveries, descriptors/6))
 	return requests, requests + requests/2
 }

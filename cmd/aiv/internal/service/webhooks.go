@@ -20,6 +20,8 @@ type webhookOptions struct {
 	allowPrivate bool
 }
 
+// flags declares the flags of both services. aiv serve needs the master because it shows secrets, aiv dispatch
+// because it signs.
 func (o *webhookOptions) flags(c *cli.Call) {
 	c.Flags.StringVar(&o.masterFile, "webhook-master", "", "derive the secrets of webhooks from this `FILE`, 32 bytes or more, instead of the database; all processes need the same one")
 }
@@ -46,6 +48,7 @@ func networksFlag(c *cli.Call, to *[]netip.Prefix, name, usage string) {
 // parseNetwork parses a network. One of IPv4-mapped addresses is an IPv4 network, as the addresses of connections are.
 func parseNetwork(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
+	// An IPv4-mapped address begins with 96 fixed bits.
 	if bits := p.Bits() - 96; err == nil && bits >= 0 && p.Addr().Is4In6() {
 		p = netip.PrefixFrom(p.Addr().Unmap(), bits)
 	}

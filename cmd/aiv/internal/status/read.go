@@ -78,6 +78,7 @@ func (s *Status) readProviders(ctx context.Context, pool *pgxpool.Pool) error {
 	if err != nil {
 		return err
 	}
+	// A worker is seen when its token is used. An empty provider counts all workers.
 	workers := &auth.Admin{Pool: pool}
 	seen, err := workers.WorkersSeen(ctx, "")
 	if err != nil {
@@ -85,12 +86,14 @@ func (s *Status) readProviders(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	s.Workers = &seen
 	s.Providers = []Provider{}
+	// The provider whose oldest waiting run was created first.
 	var oldest *jobs.ProviderState
 	for _, p := range providers {
 		provider := Provider{Code: p.Code, Name: p.Name, Unmet: p.Unmet()}
 		if i := slices.IndexFunc(states, func(s jobs.ProviderState) bool { return s.Code == p.Code }); i >= 0 {
 			state := &states[i]
 			provider.ProviderWork = WorkOf(*state)
+			// A provider without waiting jobs has no oldest run.
 			if at := state.OldestRun; at != nil && (oldest == nil || at.Before(*oldest.OldestRun)) {
 				oldest = state
 			}
@@ -100,6 +103,7 @@ func (s *Status) readProviders(ctx context.Context, pool *pgxpool.Pool) error {
 	if oldest == nil {
 		return nil
 	}
+	// A second count: of the workers that may claim this provider's jobs.
 	able, err := workers.WorkersSeen(ctx, oldest.Code)
 	if err != nil {
 		return err
@@ -108,7 +112,8 @@ func (s *Status) readProviders(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// whyWaiting returns why the jobs of a provider's oldest run wait. workers were seen lately and may claim them.
+// whyWaiting returns why the jobs of a provider's oldest run wait. workers were seen lately and may claim them. The
+// reasons are in the order in which an operator can rule them out: the provider, the job, the workers.
 func whyWaiting(s *jobs.ProviderState, workers int) string {
 	if why := s.Blocked(); why != "" {
 		return why
@@ -122,6 +127,7 @@ func whyWaiting(s *jobs.ProviderState, workers int) string {
 	return "it waits for a worker or for its turn"
 }
 
+// readQueue reads how many jobs wait in open runs, and since when.
 func (s *Status) readQueue(ctx context.Context, pool *pgxpool.Pool) error {
 	queue, err := runs.ReadQueue(ctx, pool)
 	if err != nil {
@@ -134,6 +140,7 @@ func (s *Status) readQueue(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
+// readWebhooks reads how many deliveries are pending, and for how long the oldest has been due.
 func (s *Status) readWebhooks(ctx context.Context, pool *pgxpool.Pool) error {
 	deliveries, err := webhooks.ReadBacklog(ctx, pool, service.MaxCounted)
 	if err != nil {
@@ -192,6 +199,7 @@ func (s *Status) readRoles(ctx context.Context, pool *pgxpool.Pool) (lacking, er
 		role := Role{g.Role, string(g.Service), []string{}}
 		err := schema.CheckPrivileges(ctx, pool, capability.All, g.Service, g.Role)
 		if missing, ok := errors.AsType[*schema.PrivilegeError](err); ok {
+			// The first of them is the reported problem; Roles has them all.
 			role.Missing, lacking = missing.Missing, cmp.Or(lacking, err)
 		} else if err != nil {
 			return nil, err

@@ -29,6 +29,7 @@ type Status struct {
 // The parts of a [Status].
 type (
 	Database struct {
+		// Reachable is true even if the database is then refused, such as for its encoding.
 		Reachable bool    `json:"reachable"`
 		Version   *string `json:"version"` // of PostgreSQL
 		database.Location

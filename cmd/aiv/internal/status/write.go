@@ -15,8 +15,9 @@ import (
 	"aiv/store/schema"
 )
 
-// Write writes the status for people. Why it is not ready is an error, on stderr.
+// Write writes the status for people. Why it is not ready is an error, on stderr. What could not be read is left out.
 func (s *Status) Write(w io.Writer) {
+	// Capitals mark what an operator has to act on, here and below.
 	ready := "NO"
 	if s.Ready {
 		ready = "yes"
@@ -59,6 +60,7 @@ func (s *Status) Write(w io.Writer) {
 	}
 }
 
+// text says nothing of where the database is if its URL is not valid.
 func (d *Database) text() string {
 	state := "unreachable"
 	switch {
@@ -66,6 +68,7 @@ func (d *Database) text() string {
 		state = "PostgreSQL " + *d.Version + ", READ-ONLY"
 	case d.Version != nil:
 		state = "PostgreSQL " + *d.Version
+	// Reached, and then refused before its version was read.
 	case d.Reachable:
 		state = "not usable"
 	}
@@ -75,6 +78,7 @@ func (d *Database) text() string {
 	return state + "; " + d.Location.String()
 }
 
+// text leaves out counts of 0, except of the applied migrations.
 func (m *Migrations) text() string {
 	text := strconv.Itoa(m.Applied) + " applied"
 	for _, more := range []struct {
@@ -122,6 +126,7 @@ func (q *Queue) text() string {
 	return text
 }
 
+// text says that the count is a lower bound if it has reached service.MaxCounted.
 func (w *Webhooks) text() string {
 	text := cli.Count(w.Pending, "pending delivery", "pending deliveries")
 	if w.Pending >= service.MaxCounted {
@@ -159,7 +164,8 @@ func (s *Schedules) text() string {
 	return text
 }
 
-// writeWork writes the workers, and the providers that have jobs or are paused.
+// writeWork writes the workers, and the providers that have jobs or are paused. The caller has checked that the
+// providers were read: workers are read before them.
 func (s *Status) writeWork(w io.Writer) {
 	cli.Row(w, "workers", strconv.Itoa(*s.Workers)+" seen in the last 5 minutes")
 	if s.Oldest != nil {

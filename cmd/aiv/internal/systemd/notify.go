@@ -31,6 +31,7 @@ func NewNotifier() (*Notifier, error) {
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
 		os.Unsetenv(name)
 	}
+	// A watchdog for another process, such as a parent that started this one, is left to it.
 	if text == "" || pid != "" && pid != strconv.Itoa(os.Getpid()) {
 		return n, nil
 	}
@@ -65,8 +66,10 @@ func (n *Notifier) Watch(ctx context.Context, admin net.Addr, log *slog.Logger) 
 	if n.watchdog == 0 {
 		return
 	}
+	// sd_watchdog_enabled(3) recommends half of the interval.
 	every := n.watchdog / 2
 	client := &http.Client{Timeout: every, Transport: &http.Transport{
+		// Each check makes a connection, as a client would have to.
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { // the listener may be a Unix socket
 			return new(net.Dialer).DialContext(ctx, admin.Network(), admin.String())
@@ -90,6 +93,7 @@ func (n *Notifier) Watch(ctx context.Context, admin net.Addr, log *slog.Logger) 
 	}
 }
 
+// checkLive requests /livez. The host in the URL is only for the Host header.
 func checkLive(ctx context.Context, client *http.Client) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/livez", nil)
 	if err != nil {

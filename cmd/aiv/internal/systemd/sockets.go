@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// firstSocket is the file descriptor of the first passed socket.
+// firstSocket is the file descriptor of the first passed socket. It is SD_LISTEN_FDS_START.
 const firstSocket = 3
 
 // Listeners returns the listening sockets that systemd or another parent process opened for this process: the one named
@@ -25,6 +25,7 @@ func Listeners(getenv func(string) string) (public, admin net.Listener, err erro
 	if err != nil || n < 0 || n > 2 {
 		return nil, nil, fmt.Errorf("LISTEN_FDS is %q; pass one socket, and optionally one named admin", getenv("LISTEN_FDS"))
 	}
+	// Names are optional: systemd sets them by FileDescriptorName=, other parents may not.
 	names := strings.Split(getenv("LISTEN_FDNAMES"), ":")
 	for i := range n {
 		l, err := listener(firstSocket + i)
@@ -43,6 +44,8 @@ func Listeners(getenv func(string) string) (public, admin net.Listener, err erro
 	return public, admin, nil
 }
 
+// listener returns the listener of a passed descriptor. Child processes, such as the private PostgreSQL, do not get
+// it.
 func listener(fd int) (net.Listener, error) {
 	syscall.CloseOnExec(fd)
 	f := os.NewFile(uintptr(fd), "passed socket")

@@ -11,6 +11,7 @@ import (
 // claimAll claims jobs and starts their execution until ctx is done. It claims no more than it can start. A result that
 // waits for room in the queue keeps its slot: while settlements fail, claims stop.
 func (w *worker) claimAll(ctx context.Context) {
+	// A slot is held from before a job is claimed until its result is queued, or settled if it is throttled.
 	slots := make(chan struct{}, w.cfg.Parallel)
 	wait := backoff{}
 	for {
@@ -27,6 +28,7 @@ func (w *worker) claimAll(ctx context.Context) {
 			free++
 		}
 		tasks, err := w.claim(ctx, free)
+		// Slots for which there was no job.
 		for range free - len(tasks) {
 			<-slots
 		}
@@ -38,6 +40,7 @@ func (w *worker) claimAll(ctx context.Context) {
 			wait.sleep(ctx)
 			continue
 		}
+		// A success starts the waits again from the shortest.
 		wait = backoff{}
 		w.claimed(tasks)
 		for _, t := range tasks {
@@ -62,6 +65,7 @@ func (w *worker) execute(ctx context.Context, t *task) (settlement, bool) {
 		return newSettlement(t, Released{}), true // claimed while the worker was asked to end
 	}
 	o := w.cfg.Executor.Execute(t.ctx, t.Job)
+	// The job is another worker's now, or it is canceled.
 	if context.Cause(t.ctx) == errLost {
 		return settlement{}, false
 	}
@@ -73,6 +77,7 @@ func (w *worker) execute(ctx context.Context, t *task) (settlement, bool) {
 		return newSettlement(t, Released{}), true // a failure may be due to the end of the worker
 	}
 	switch b := bare.(type) {
+	// Both are settled too, and end the worker.
 	case Fatal:
 		w.fail(b.Err)
 	case Unavailable:
@@ -100,6 +105,7 @@ func (w *worker) claim(ctx context.Context, limit int) ([]*task, error) {
 	return w.claimWithin(ctx, limit, claimWait)
 }
 
+// claimWithin claims up to limit jobs, and waits up to wait for the first one.
 func (w *worker) claimWithin(ctx context.Context, limit int, wait time.Duration) ([]*task, error) {
 	var jobs []json.RawMessage
 	err := w.client.call(ctx, wait+callTime, "/claim", map[string]any{
@@ -111,11 +117,13 @@ func (w *worker) claimWithin(ctx context.Context, limit int, wait time.Duration)
 	}
 	now := time.Now()
 	tasks := make([]*task, 0, len(jobs))
+	// More jobs than were asked for have no slots. Their leases end by themselves.
 	for _, raw := range jobs[:min(len(jobs), limit)] {
 		j := Job{Raw: raw, ReceivedAt: now}
 		if err := json.Unmarshal(raw, &j); err != nil {
 			return nil, fmt.Errorf("the dispatcher sent an invalid job: %w", err)
 		}
+		// By the database's clock, which set LeaseUntil.
 		j.ClaimedAt = j.LeaseUntil.Add(-w.cfg.Lease)
 		tasks = append(tasks, &task{Job: j})
 	}
@@ -133,6 +141,7 @@ func (w *worker) hold(tasks []*task, end time.Time) {
 			earlier = append(earlier, other)
 		}
 		w.held[t.ID] = t
+		// hard, and not the context of the claim: jobs in progress may go on when claiming ends.
 		t.ctx, t.cancel = context.WithCancelCause(w.hard)
 		t.end = time.AfterFunc(time.Until(end), func() { w.lose(t, "lost") })
 	}

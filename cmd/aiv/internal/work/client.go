@@ -19,8 +19,9 @@ type client struct {
 	http        http.Client
 }
 
-// newClient returns a client that uses HTTP/1.1 only: a request that times out closes its connection. Over HTTP/2, which
-// a proxy may offer, later requests would use a connection that the network has dropped without a sign, for minutes.
+// newClient returns a client that uses HTTP/1.1 only: a request that times out closes its connection. Over HTTP/2,
+// which a proxy may offer, later requests would use a connection that the network has dropped without a sign, for
+// minutes. The client has no timeout of its own: each call has one.
 func newClient(url, token string) *client {
 	var http1 http.Protocols
 	http1.SetHTTP1(true)
@@ -92,6 +93,7 @@ type statusError struct {
 	}
 }
 
+// Error tells a refusal by the dispatcher from a response of something before it, which has no problem document.
 func (e *statusError) Error() string {
 	if e.problem.Code == "" {
 		return fmt.Sprintf("%s returned status %d with a body that is not from aiv dispatch; check -url and proxies", e.route, e.status)
@@ -124,7 +126,9 @@ func (e *statusError) temporary() bool {
 // A backoff waits longer with each failure, up to 5 s.
 type backoff struct{ last time.Duration }
 
+// sleep returns early when ctx is done.
 func (b *backoff) sleep(ctx context.Context) {
+	// Between half of it and all of it, so that workers that failed together do not return together.
 	b.last = min(max(2*b.last, 100*time.Millisecond), 5*time.Second)
 	t := time.NewTimer(b.last/2 + rand.N(b.last/2))
 	defer t.Stop()

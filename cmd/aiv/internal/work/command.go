@@ -39,6 +39,8 @@ func (c Command) Execute(ctx context.Context, job Job) Outcome {
 	stdout, stderr := &head{max: maxOutput}, &tail{max: maxStderr}
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(job.Raw), stdout, stderr
+	// Its own process group, so that what it starts ends with it, and a Ctrl-C of the terminal reaches the worker
+	// only.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	killAfter := cmp.Or(c.killAfter, 5*time.Second)
 	cmd.WaitDelay = killAfter // also for processes that the command leaves behind with its output
@@ -53,6 +55,7 @@ func (c Command) Execute(ctx context.Context, job Job) Outcome {
 		err = cmd.Wait()
 	}
 	switch {
+	// Whatever the command printed, it may have been cut off.
 	case ctx.Err() != nil:
 		if started {
 			if killAt.IsZero() {
@@ -68,6 +71,8 @@ func (c Command) Execute(ctx context.Context, job Job) Outcome {
 	switch {
 	case ok:
 		return failed(exit, lastLine(stderr.b))
+	// ErrWaitDelay: the command succeeded, and left a process behind that keeps its output open. The output up to
+	// then counts.
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
 		return Fatal{fmt.Errorf("run the command: %w", err)}
 	case stdout.over:
@@ -106,6 +111,7 @@ func failed(exit *exec.ExitError, message string) Outcome {
 // killGroup waits until no process of a group is left, and sends SIGKILL to those that are left at the given time.
 func killGroup(pid int, at time.Time) {
 	for ; time.Now().Before(at); time.Sleep(20 * time.Millisecond) {
+		// Signal 0 only checks whether the group has processes.
 		if syscall.Kill(-pid, 0) != nil {
 			return
 		}
@@ -113,6 +119,7 @@ func killGroup(pid int, at time.Time) {
 	syscall.Kill(-pid, syscall.SIGKILL)
 }
 
+// lastLine returns the last line that is not blank, as a message of the job's error.
 func lastLine(b []byte) string {
 	text := strings.TrimRight(string(b), " \t\r\n")
 	return strings.TrimSpace(printable(text[strings.LastIndexByte(text, '\n')+1:]))
@@ -125,6 +132,7 @@ type head struct {
 	over bool
 }
 
+// Write implements io.Writer. It takes everything, because after an error the command would get SIGPIPE.
 func (h *head) Write(p []byte) (int, error) {
 	keep := min(len(p), h.max-len(h.b))
 	h.b, h.over = append(h.b, p[:keep]...), h.over || keep < len(p)
@@ -137,6 +145,7 @@ type tail struct {
 	max int
 }
 
+// Write implements io.Writer.
 func (t *tail) Write(p []byte) (int, error) {
 	t.b = append(t.b, p...)
 	if over := len(t.b) - t.max; over > 0 {

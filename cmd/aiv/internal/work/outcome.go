@@ -120,6 +120,7 @@ func settle(id *attempt, o Outcome) (s settlement) {
 		s.attrs = n.Attrs
 		return s
 	}
+	// It also sets the name that the log gets.
 	head := func(outcome string) header {
 		s.outcome = outcome
 		return header{id, outcome}
@@ -170,7 +171,7 @@ func settle(id *attempt, o Outcome) (s settlement) {
 	return s
 }
 
-// header has the members that all settlements have.
+// header has the members that all settlements have. A nil attempt leaves out id and attempt.
 type header struct {
 	*attempt
 	Outcome string `json:"outcome"`

@@ -27,6 +27,7 @@ const maxBytes = 1_000_000
 
 // settleAll settles the results, those that have collected in one request, until there are no more.
 func (w *worker) settleAll(ctx context.Context) {
+	// A batch is sent as soon as the queue is empty. Results that come in meanwhile make the next one.
 	var batch []settlement
 	size := 0
 	flush := func() {
@@ -34,6 +35,7 @@ func (w *worker) settleAll(ctx context.Context) {
 		batch, size = nil, 0
 	}
 	for s := range w.results {
+		// A single result may be larger than maxBytes.
 		if len(batch) > 0 && size+len(s.body) > maxBytes {
 			flush()
 		}
@@ -73,6 +75,7 @@ func (w *worker) settle(ctx context.Context, batch []settlement) {
 				w.settle(ctx, batch[i:i+1])
 			}
 			return
+		// An answer that the dispatcher does not accept fails its job. That failure is valid, so this recursion ends.
 		case invalid && !foreign && batch[0].outcome == "completed":
 			s := newSettlement(batch[0].task, invalidAnswer(e.faults()))
 			s.attrs = batch[0].attrs
@@ -92,6 +95,7 @@ func (w *worker) abandon(batch []settlement, err error) {
 	tasks := make([]*task, len(batch))
 	for i, s := range batch {
 		tasks[i] = s.task
+		// The lease is not renewed any more.
 		w.release(s.task)
 	}
 	for part := range slices.Chunk(attempts(tasks), maxLogged) {
@@ -101,6 +105,8 @@ func (w *worker) abandon(batch []settlement, err error) {
 	w.fail(errors.New("not all jobs were settled; see the log"))
 }
 
+// settled logs a job once the dispatcher has answered. A state other than settled means that the outcome came too
+// late.
 func (w *worker) settled(s settlement, state string) {
 	w.release(s.task)
 	line := []any{"id", s.task.ID, "attempt", s.task.Attempt, "outcome", s.outcome, "state", state}
@@ -116,6 +122,7 @@ func (w *worker) settled(s settlement, state string) {
 // renew renews the leases of all held jobs, well before they end, until ctx is done. Those whose renewal failed are
 // tried again between the others.
 func (w *worker) renew(ctx context.Context) {
+	// A third, so that a renewal can fail and be tried again before the lease ends.
 	every := w.cfg.Lease / 3
 	next := time.NewTimer(every)
 	defer next.Stop()
@@ -135,6 +142,7 @@ func (w *worker) renew(ctx context.Context) {
 		}
 		var err error
 		due, err = w.renewOnce(ctx, due)
+		// In time for the next round, or at once if this one took longer.
 		next.Reset(time.Until(round.Add(every)))
 		if err != nil && ctx.Err() == nil && !w.refused(err) {
 			w.cfg.Log.Warn("cannot renew leases; retrying", "jobs", len(due), "error", err)
@@ -154,6 +162,7 @@ func (w *worker) renewOnce(ctx context.Context, jobs []attempt) (failed []attemp
 				ID, State string
 				Attempt   int64
 			}
+			// The lease is taken to begin before the request: the dispatcher's begins later.
 			sent := time.Now()
 			body := map[string]any{"lease_seconds": int(w.cfg.Lease / time.Second), "jobs": part}
 			if e := w.client.call(ctx, min(w.cfg.Lease/3, callTime), "/heartbeat", body, &states); e != nil {

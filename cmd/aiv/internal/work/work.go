@@ -45,6 +45,7 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg: cfg, client: newClient(cfg.URL, cfg.Token),
 		held: make(map[string]*task), results: make(chan settlement, cfg.Parallel),
 	}
+	// Claiming ends with ctx: by a signal, or by fail. What must go on after that uses outlasting.
 	var stop context.CancelFunc
 	ctx, stop = context.WithCancel(ctx)
 	defer stop()
@@ -54,9 +55,11 @@ func Run(ctx context.Context, cfg Config) error {
 	defer w.endJobs()
 	defer context.AfterFunc(cfg.Kill, w.endJobs)()
 
+	// Leases are renewed until the last settlement, or a job that is ready could be lost meanwhile.
 	renewing, endRenewing := context.WithCancel(outlasting)
 	var renewal sync.WaitGroup
 	renewal.Go(func() { w.renew(renewing) })
+	// One goroutine settles, so that results that come in meanwhile are sent together.
 	settling, endSettling := context.WithCancel(outlasting)
 	defer endSettling()
 	settled := make(chan struct{})
@@ -67,6 +70,7 @@ func Run(ctx context.Context, cfg Config) error {
 
 	context.AfterFunc(ctx, func() { time.AfterFunc(cfg.Drain, w.endJobs) }) // also while a claim is in progress
 	w.claimAll(ctx)
+	// Closing results ends settleAll after what is queued. By then nothing else is sent to it.
 	queued := make(chan struct{})
 	go func() {
 		defer close(queued)
@@ -77,6 +81,7 @@ func Run(ctx context.Context, cfg Config) error {
 	case <-queued:
 	case <-w.hard.Done(): // while settlements fail, results may wait forever for room in the queue
 	}
+	// From here on a dispatcher that cannot be reached keeps the worker for a bounded time only.
 	late := time.AfterFunc(cmp.Or(cfg.settleTime, 30*time.Second), endSettling)
 	<-settled
 	late.Stop()
@@ -85,6 +90,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return w.failure()
 }
 
+// A worker is one call of Run. Its goroutines are claimAll, which is Run's own, one for each job, settleAll and renew.
 type worker struct {
 	cfg    Config
 	client *client
@@ -111,6 +117,7 @@ type task struct {
 	end    *time.Timer // of the lease, unless it is renewed; it is guarded by the worker's mutex
 }
 
+// errLost is the cause of a task's context when another worker may have the job, or its run was canceled.
 var errLost = errors.New("the lease is lost")
 
 // An attempt identifies a claimed job in requests and in the log.
@@ -119,6 +126,7 @@ type attempt struct {
 	Attempt int64  `json:"attempt"`
 }
 
+// attempts returns the attempts of tasks. The caller may hold mu: it takes no lock.
 func attempts(tasks []*task) []attempt {
 	a := make([]attempt, len(tasks))
 	for i, t := range tasks {
@@ -142,6 +150,7 @@ func (w *worker) fail(err error) {
 	w.stop()
 }
 
+// failure returns the error of Run.
 func (w *worker) failure() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
