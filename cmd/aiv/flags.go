@@ -57,7 +57,7 @@ func (c *call) thisUser() string {
 		if u, err := user.Current(); err == nil {
 			name = u.Username
 		} else {
-			// The account may have no entry in the user database, as in a container.
+			// The user may have no entry in the user database, as in a container.
 			name = "uid " + strconv.Itoa(os.Getuid())
 		}
 	}

@@ -54,7 +54,7 @@ func markFolder(dir string) (string, error) {
 	if err := private.MakeParents(dir); err != nil {
 		return "", fmt.Errorf("make the folder of the demonstration: %w", err)
 	}
-	// 0711: the account of root's PostgreSQL passes through, and cannot list.
+	// 0711: the user of root's PostgreSQL passes through, and cannot list.
 	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", fmt.Errorf("make the folder of the demonstration: %w", err)
 	}
