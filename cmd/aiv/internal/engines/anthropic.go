@@ -87,11 +87,12 @@ func readAnthropic(p *prompt, r response) (reading, error) {
 			}
 		}
 	}
-	t := turn{
-		// Clip makes append copy, so that p does not change.
-		pauses: p.pauses + 1, said: append(slices.Clip(p.said), content...),
-		spent: addUsage(p.spent, anthropicUsage(r.at("usage"))),
+	spent := anthropicUsage(r.at("usage"))
+	if p.pauses > 0 {
+		spent = addUsage(p.spent, spent)
 	}
+	// Clip makes append copy, so that p does not change.
+	t := turn{pauses: p.pauses + 1, said: append(slices.Clip(p.said), content...), spent: spent}
 	if stop == "pause_turn" && p.pauses < maxPauses {
 		var raw struct{ Content []json.RawMessage }
 		if err := json.Unmarshal(r.body, &raw); err != nil {
@@ -211,10 +212,7 @@ func anthropicUsage(usage value) *work.Usage {
 // addUsage adds what two responses cost. What one of them does not say is not known of both.
 func addUsage(a, b *work.Usage) *work.Usage {
 	if a == nil || b == nil {
-		if a == nil {
-			return b
-		}
-		return a
+		return nil
 	}
 	add := func(a, b *int64) *int64 {
 		if a == nil || b == nil || max(*a, *b) > answers.MaxUsage {
