@@ -138,7 +138,7 @@ func scheduleAdmin(pool *pgxpool.Pool, actor string) *schedules.Admin {
 }
 
 // changeSchedule returns the Run function of a command that changes a schedule and prints it.
-func changeSchedule(change func(*schedules.Admin, context.Context, store.ID, string) (*schedules.Listed, error)) func(context.Context, *cli.Call) error {
+func changeSchedule(change func(*schedules.Admin, context.Context, store.ID, string) (*schedules.AdminSchedule, error)) func(context.Context, *cli.Call) error {
 	return audited(func(ctx context.Context, c *call) error {
 		note := c.Flags.String("note", "", "a `TEXT` that gives the reason")
 		id, _, err := c.parseWithID("sched", "-note")
@@ -155,8 +155,7 @@ func changeSchedule(change func(*schedules.Admin, context.Context, store.ID, str
 			case err != nil:
 				return err
 			}
-			// The change returns no occurrence, so that last_status and last_code are null here.
-			s := scheduleOf(&schedules.AdminSchedule{Schedule: changed.Schedule})
+			s := scheduleOf(changed)
 			return c.Print(s, func(out io.Writer) {
 				fmt.Fprintf(out, "Schedule %s, %q, is %s; next due: %s.\n", s.ID, s.Name, s.state(), humanTime(changed.NextAt, "none"))
 			})

@@ -34,7 +34,7 @@ func (a *Admin) List(ctx context.Context, account *store.ID, status string) ([]A
 var ErrByCustomer = errors.New("its customer paused the schedule")
 
 // Pause pauses a schedule, so that only an operator can resume it.
-func (a *Admin) Pause(ctx context.Context, id store.ID, note string) (*Listed, error) {
+func (a *Admin) Pause(ctx context.Context, id store.ID, note string) (*AdminSchedule, error) {
 	return a.change(ctx, id, "schedules.pause", note, func(s *Schedule) error {
 		s.pause(ByOperator)
 		return nil
@@ -42,7 +42,7 @@ func (a *Admin) Pause(ctx context.Context, id store.ID, note string) (*Listed, e
 }
 
 // Resume ends a pause, except a customer's. The schedule acts for the same credential as before.
-func (a *Admin) Resume(ctx context.Context, id store.ID, note string) (*Listed, error) {
+func (a *Admin) Resume(ctx context.Context, id store.ID, note string) (*AdminSchedule, error) {
 	return a.change(ctx, id, "schedules.resume", note, func(s *Schedule) error {
 		if s.Status == Paused && *s.PausedReason == ByCustomer {
 			return ErrByCustomer
@@ -53,7 +53,7 @@ func (a *Admin) Resume(ctx context.Context, id store.ID, note string) (*Listed, 
 }
 
 // change changes a schedule of any account. It returns ErrNotFound.
-func (a *Admin) change(ctx context.Context, id store.ID, action, note string, f func(*Schedule) error) (changed *Listed, err error) {
+func (a *Admin) change(ctx context.Context, id store.ID, action, note string, f func(*Schedule) error) (changed *AdminSchedule, err error) {
 	err = pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
 		var account store.ID
 		err := tx.QueryRow(ctx, `SELECT account_id FROM schedules WHERE id = $1`, id).Scan(&account)
@@ -74,16 +74,21 @@ func (a *Admin) change(ctx context.Context, id store.ID, action, note string, f 
 		if err := after.setNext(&before.Schedule, before.Now); err != nil {
 			return err
 		}
-		if changed, err = update(ctx, tx, &after, before.Now); err != nil {
+		updated, err := update(ctx, tx, &after, before.Now)
+		if err != nil {
 			return err
 		}
 		err = store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: action, Subject: id.Text("sched"), Detail: map[string]any{
-			"account": account.Text("acct"), "note": note, "paused_reason": changed.PausedReason,
+			"account": account.Text("acct"), "note": note, "paused_reason": updated.PausedReason,
 		}})
 		if err != nil {
 			return err
 		}
-		return a.recordPause(ctx, tx, &before.Schedule, changed)
+		if err := a.recordPause(ctx, tx, &before.Schedule, updated); err != nil {
+			return err
+		}
+		changed = &AdminSchedule{Schedule: updated.Schedule}
+		return tx.QueryRow(ctx, latestOccurrence, account, id).Scan(&changed.LastStatus, &changed.LastCode)
 	})
 	return changed, err
 }
@@ -124,10 +129,14 @@ func ReadBacklog(ctx context.Context, db store.Querier) (b Backlog, err error) {
 
 const (
 	listForOperator = `
-SELECT ` + columnsOfSchedule + `, o.status, o.code
-FROM schedules s LEFT JOIN schedule_occurrences o ON o.account_id = s.account_id AND o.schedule_id = s.id AND o.last_due_at = s.last_due_at
+SELECT ` + columnsOfSchedule + `, o.status, o.code` + withLatestOccurrence + `
 WHERE ($1::uuid IS NULL OR s.account_id = $1) AND ($2 = '' OR s.status = $2)
 ORDER BY s.next_at NULLS LAST, s.account_id, s.id`
+
+	latestOccurrence = `SELECT o.status, o.code` + withLatestOccurrence + ` WHERE s.account_id = $1 AND s.id = $2`
+
+	withLatestOccurrence = `
+FROM schedules s LEFT JOIN schedule_occurrences o ON o.account_id = s.account_id AND o.schedule_id = s.id AND o.last_due_at = s.last_due_at`
 
 	columnsOfSchedule = `s.account_id, s.id, s.name, s.status, s.paused_reason, s.cadence, s.at_minute, s.weekday, s.day, s.time_zone, s.model_ids,
   s.question_ids, s.repetitions, s.measurement_type, s.locale, s.country, s.language, s.min_change, s.next_at, s.last_due_at, s.last_run_id,
