@@ -31,7 +31,7 @@ type Proposal struct {
 	Methodology *catalog.Methodology // the active one that covers the measurement type; nil if none does
 }
 
-// Catalog is the part of a catalog that checks use. *catalog.Snapshot implements it.
+// Catalog is the part of a catalog that checks use. *catalog.Snapshot implements it. Tests have a fake one.
 type Catalog interface {
 	Model(id string) *catalog.Model
 	QuestionStatus(ctx context.Context, account store.ID, ids []string) ([]string, error)
@@ -50,7 +50,7 @@ func Standard() []Check {
 
 // A Registry runs checks in order. It implements runs.Checker.
 type Registry struct {
-	Checks  []Check
+	Checks  []Check // in the order in which they run
 	Catalog *catalog.Catalog
 }
 
@@ -61,6 +61,7 @@ func (r *Registry) Check(ctx context.Context, proposal *runs.Proposal) (methodol
 	if err != nil {
 		return "", fmt.Errorf("reading the catalog: %w", err)
 	}
+	// The methodology may be nil: only the checks after Methodology can rely on it.
 	p := &Proposal{Proposal: proposal, Catalog: snapshot, Methodology: snapshot.Methodology(proposal.MeasurementType)}
 	for _, c := range r.Checks {
 		faults, err := c.Run(ctx, p)
@@ -71,6 +72,7 @@ func (r *Registry) Check(ctx context.Context, proposal *runs.Proposal) (methodol
 			return "", &runs.Refusal{Check: c.Name, Faults: faults}
 		}
 	}
+	// This happens only if a Registry lacks that check.
 	if p.Methodology == nil {
 		return "", errors.New("no check rejected a measurement type without a methodology")
 	}

@@ -14,6 +14,7 @@ var Methodology = Check{
 	Run:  methodology,
 }
 
+// methodology reports both bounds if a run exceeds both. Without a methodology there is nothing else to check.
 func methodology(_ context.Context, p *Proposal) ([]runs.Fault, error) {
 	m := p.Methodology
 	if m == nil {
@@ -33,6 +34,7 @@ func methodology(_ context.Context, p *Proposal) ([]runs.Fault, error) {
 			Detail:  fmt.Sprintf("must be an integer from 1 to %d (%s)", m.MaxRepetitions, m.Version),
 		})
 	}
+	// The product of models and questions is at most 25,000, which the gateway's bounds of a body ensure.
 	most := int64(m.MaxJobs)
 	if int64(len(p.ModelIDs)*len(p.QuestionIDs))*min(p.Repetitions, most+1) > most { // more repetitions could overflow
 		faults = append(faults, runs.Fault{

@@ -17,6 +17,7 @@ var ModelSupport = Check{
 	Run:  modelSupport,
 }
 
+// modelSupport reports the faults of models first, then of questions, each at its index in the proposal.
 func modelSupport(ctx context.Context, p *Proposal) (faults []runs.Fault, err error) {
 	for i, id := range p.ModelIDs {
 		pointer := fmt.Sprintf("/model_ids/%d", i)
@@ -25,6 +26,7 @@ func modelSupport(ctx context.Context, p *Proposal) (faults []runs.Fault, err er
 			faults = append(faults, runs.Fault{
 				Code: "unknown_model", Title: "A model is not in the catalog", Pointer: pointer, Detail: "there is no such model",
 			})
+			// What it supports is not known.
 			continue
 		}
 		if missing := unsupported(p, m); len(missing) > 0 {
@@ -38,6 +40,7 @@ func modelSupport(ctx context.Context, p *Proposal) (faults []runs.Fault, err er
 	if err != nil {
 		return nil, err
 	}
+	// "" is the status of a question that the account cannot use.
 	for i, s := range status {
 		pointer := fmt.Sprintf("/question_ids/%d", i)
 		switch s {

@@ -22,6 +22,7 @@ type logicalRequest struct {
 	envelope     *strictjson.Value // the body inside the envelope; nil without an envelope
 }
 
+// newLogicalRequest returns a request without an envelope, whose parameters are in the given query.
 func newLogicalRequest(method, path, query string) logicalRequest {
 	params := request.ReadParameters(query)
 	return logicalRequest{method: method, path: path, params: params, tooMany: len(params) > request.MaxParameters}
@@ -49,6 +50,7 @@ func readQuery(r *http.Request) (logicalRequest, error) {
 	l := newLogicalRequest(r.Method, "", r.URL.RawQuery)
 	paths := l.params.Take("path")
 	switch {
+	// path may be among the parameters beyond the bound, which were not read.
 	case l.tooMany && len(paths) == 0:
 		return l, request.TooManyParameters()
 	case len(paths) == 1 && paths[0].Fault != "":
@@ -56,6 +58,7 @@ func readQuery(r *http.Request) (logicalRequest, error) {
 	case len(paths) != 1 || paths[0].Value == "":
 		return l, invalidPath("must be given exactly once and name a logical route such as /v1/me", l.params)
 	}
+	// The parameter path was removed from l.params: it is no parameter of the route.
 	l.path = paths[0].Value
 	l.splitPath()
 	return l, nil
@@ -69,8 +72,10 @@ func readEnvelope(x *exchange, r *http.Request) (l logicalRequest, err error) {
 	}
 	var f problem.Faults
 	o := request.NewObject(&v, request.At("#"), &f, "path", "method", "body")
+	// The method is not checked here: an unknown one is 405 for the path, as at a plain address.
 	l = newLogicalRequest(o.Text("method"), o.Text("path"), r.URL.RawQuery)
 	if body := o.Member("body"); body != nil {
+		// The members of the body are checked by the route's handler, after the scope.
 		if body.Kind != strictjson.KindObject {
 			f.Add("#/body", "must be an object, not "+body.Describe())
 		}
@@ -91,6 +96,7 @@ func (l *logicalRequest) splitPath() {
 	}
 	inner := request.ReadParameters(query)
 	for i := range inner {
+		// A parameter inside the path that repeats one beside it has a fault, whichever the client meant.
 		if p := &inner[i]; p.Fault == "" && len(l.params.Get(p.Name)) > 0 {
 			p.Fault = "is given both beside path and inside it"
 		}
@@ -124,6 +130,7 @@ func originAllowed(r *http.Request) bool {
 	if err != nil || u.Host == "" || u.Scheme+"://"+u.Host != origin {
 		return false // also null, and addresses of pages
 	}
+	// Browsers leave the default port out of Origin; Host may have it or not.
 	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	if port == "" || withPort(u.Host, port) != withPort(strings.ToLower(r.Host), port) {
 		return false
@@ -145,6 +152,7 @@ func atLoopback(r *http.Request) bool {
 	return ok && local.IP.IsLoopback()
 }
 
+// isLoopbackName reports whether a host, without its port, is localhost or a loopback address.
 func isLoopbackName(host string) bool {
 	if host == "localhost" {
 		return true

@@ -24,6 +24,7 @@ const assistantPath = "/mcp"
 // checkAssistant checks what needs no key: the origin and the method.
 func (x *exchange) checkAssistant(r *http.Request) error {
 	if r.Method == http.MethodPost {
+		// Set first, so that the log and the metrics name a rejected message too.
 		x.routeIndex = assistantRoute
 	}
 	if !originAllowed(r) {
@@ -40,6 +41,7 @@ func (g *Gateway) assist(x *exchange, r *http.Request) error {
 	if err := request.ReadParameters(r.URL.RawQuery).None(); err != nil {
 		return err
 	}
+	// JSON-RPC has its own error for a body that is not JSON. Other faults of the request are problem documents.
 	v, err := readJSON(x, r)
 	if p, ok := errors.AsType[*problem.Problem](err); err != nil && !(ok && p.Code == problem.InvalidJSON) {
 		return err
@@ -51,6 +53,7 @@ func (g *Gateway) assist(x *exchange, r *http.Request) error {
 		Header: r.Header, Offers: x.mayCall,
 		Call: func(t *mcp.Tool, a mcp.Arguments) mcp.Result { return g.callTool(x, r, t, a) },
 	})
+	// A notification or a response has been accepted.
 	if response.Body == nil {
 		x.set("Cache-Control", "no-store")
 		x.WriteHeader(response.Status)
@@ -65,6 +68,7 @@ var routesOfTools = func() map[string]int {
 	indexes := make(map[string]int)
 	for _, t := range mcp.Tools() {
 		i := slices.Index(routeNames, t.Route)
+		// A fault of tools.json ends the program at its start.
 		if i < 0 {
 			panic("the tool " + t.Name + " has no route " + t.Route)
 		}
@@ -80,9 +84,10 @@ func (x *exchange) mayCall(t *mcp.Tool) bool {
 }
 
 // callTool executes a call: it sends a request of the tool's route through the table of routes, with the admission of
-// the message.
+// the message. So a call is counted against the limit once, as its message.
 func (g *Gateway) callTool(x *exchange, r *http.Request, t *mcp.Tool, a mcp.Arguments) mcp.Result {
 	x.toolName = t.Name
+	// The route writes into call instead of to the client.
 	call := &toolCall{tool: t, answerChars: -1}
 	inner := &exchange{
 		requestID: x.requestID, admission: x.admission, bodies: x.bodies, routeIndex: noRoute, tool: call, ResponseWriter: call,
@@ -93,8 +98,10 @@ func (g *Gateway) callTool(x *exchange, r *http.Request, t *mcp.Tool, a mcp.Argu
 	} else {
 		g.dispatchCall(inner, routed)
 	}
+	// The message is logged as one request: with the round trips, the error and the code of its call.
 	x.roundTrips.Add(inner.roundTrips.Load())
 	x.err = inner.err
+	// Write has dropped the end of the body.
 	if call.problem == nil && call.size > mcp.MaxResult {
 		call.problem = mcp.TooLarge(t, call.size, max(call.rows, 1))
 	}
@@ -120,6 +127,7 @@ func (x *exchange) readArguments(r *http.Request, t *mcp.Tool, a *mcp.Arguments)
 	if chars := "answer_chars"; t.Has(chars) {
 		x.tool.answerChars = a.TakeInteger(t, chars)
 	}
+	// nil for a tool without this argument.
 	x.tool.metrics = a.TakeWords("metrics")
 	header := http.Header{}
 	if route.method == http.MethodGet {
@@ -133,7 +141,8 @@ func (x *exchange) readArguments(r *http.Request, t *mcp.Tool, a *mcp.Arguments)
 	return (&http.Request{Header: header, RemoteAddr: r.RemoteAddr}).WithContext(r.Context())
 }
 
-// dispatchCall is dispatch for a call. A handler that panics is an internal error of the call.
+// dispatchCall is dispatch for a call. A handler that panics is an internal error of the call. ServeHTTP would respond
+// to the whole message with a problem, which is not JSON-RPC.
 func (g *Gateway) dispatchCall(x *exchange, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -190,6 +199,7 @@ func (x *exchange) fit(n int, pageOf func(n int) page) (page, error) {
 	if x.tool == nil || len(p.body) <= mcp.MaxResult {
 		return p, nil
 	}
+	// The size of a page grows with its items, so this is the largest number that fits.
 	n = sort.Search(n, func(i int) bool { return len(pageOf(i+1).body) > mcp.MaxResult })
 	if n == 0 {
 		return page{}, mcp.TooLarge(x.tool.tool, len(pageOf(1).body), 1)
@@ -209,7 +219,8 @@ func (c *toolCall) setRows(n int) {
 	}
 }
 
-// toolCounts counts calls of tools by the name of the tool and by outcome.
+// toolCounts counts calls of tools by the name of the tool and by outcome. The map is not changed after New, so it
+// needs no lock.
 type toolCounts map[string]*[2]atomic.Uint64
 
 // outcomes are the outcomes of calls: whether the result is a problem.

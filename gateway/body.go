@@ -50,6 +50,7 @@ func withoutBody(r *http.Request) bool {
 	if r.ContentLength >= 0 {
 		return r.ContentLength == 0
 	}
+	// Of the smallest size: only the first byte is needed.
 	b := bufio.NewReaderSize(r.Body, 16)
 	r.Body = struct {
 		io.Reader
@@ -68,11 +69,12 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 	}
 	size := min(r.ContentLength+1, 16<<10) // one more, so that the end is read without growing
 	if size <= 0 {
-		size = 4096
+		size = 4096 // the length is not announced
 	}
 	var body []byte
 	for {
 		if len(body) == cap(body) {
+			// The first buffer has size bytes; then the memory doubles.
 			more := max(int(size), len(body))
 			if !x.bodies.take(x.credential().AccountID, more) {
 				return nil, batch.ErrOverloaded
@@ -93,7 +95,8 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 	}
 }
 
-// bodyOf returns the body of a write and its location, from the envelope or from the plain address.
+// bodyOf returns the body of a write and its location, from the envelope or from the plain address. The arguments of a
+// tool have no envelope around them.
 func bodyOf(x *exchange, r *http.Request) (v *strictjson.Value, at *request.Location, err error) {
 	switch {
 	case x.tool != nil:
@@ -105,7 +108,8 @@ func bodyOf(x *exchange, r *http.Request) (v *strictjson.Value, at *request.Loca
 	return &body, request.At("#"), err
 }
 
-// bodyMembers are the names of the members of a body.
+// bodyMembers are the names of the members of a body. A change has no required members, by which readers tell it from a
+// new object.
 type bodyMembers struct{ required, optional []string }
 
 // readEmptyBody requires the body {}.

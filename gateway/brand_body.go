@@ -12,6 +12,8 @@ import (
 )
 
 var (
+	// The members of a new brand, of a change and of a preview. A preview describes a brand that is not saved, and may
+	// name the brand that it replaces and a run.
 	newBrandMembers    = bodyMembers{[]string{"kind", "name"}, []string{"aliases", "domains", "exclude", "match_case"}}
 	brandChangeMembers = bodyMembers{nil, []string{"kind", "name", "aliases", "domains", "exclude", "match_case", "status"}}
 	brandDraftMembers  = bodyMembers{newBrandMembers.required, append([]string{"brand_id", "run_id"}, newBrandMembers.optional...)}
@@ -19,6 +21,7 @@ var (
 
 // A brandBody is a body that describes a brand, and its location.
 type brandBody struct {
+	// Object has the members as sent, and Change the values read from them.
 	request.Object
 	brands.Change
 }
@@ -41,8 +44,10 @@ func readBrandBody(x *exchange, r *http.Request, members bodyMembers, matchCase 
 	if b.Member("match_case") != nil {
 		b.MatchCase = new(b.Bool("match_case"))
 	} else if len(members.required) > 0 {
+		// The default of a new brand. In a change, nil leaves the stored value.
 		b.MatchCase = new(false)
 	}
+	// Only changes have a status, and only previews have ids.
 	for _, name := range members.optional {
 		switch name {
 		case "status":
@@ -52,12 +57,14 @@ func readBrandBody(x *exchange, r *http.Request, members bodyMembers, matchCase 
 		}
 	}
 	checked := b.Change // b keeps the domains as they were sent: their saved forms may have faults of their own
+	// Check replaces the domains of checked by their saved forms.
 	faults := checked.Check()
 	if len(f)+len(faults) == 0 {
 		b.Change = checked
 		return b, nil
 	}
 	if hasNames := b.Name != nil || b.Aliases != nil || b.Exclude != nil; hasNames && b.MatchCase == nil && matchCase != nil {
+		// The names were checked as if match_case were true, and are checked again with the stored value.
 		b.MatchCase = new(matchCase())
 		faults = b.Check()
 	}
@@ -101,6 +108,7 @@ func invalidBrand(f problem.Faults) error {
 // refused returns the problem for an error of package brands that is about members of the body, and other errors as
 // they are.
 func (b *brandBody) refused(err error) error {
+	// Update has merged the change with the stored brand, and found members that are not valid together.
 	if e, ok := errors.AsType[*brands.InvalidError](err); ok {
 		var f problem.Faults
 		b.addFaults(&f, e.Faults)
@@ -110,6 +118,7 @@ func (b *brandBody) refused(err error) error {
 	if !ok {
 		return err
 	}
+	// The first conflict names the brand that the client may want to change instead.
 	p := &problem.Problem{Code: problem.BrandConflict, Detail: "Another active brand has one of these names or domains.",
 		ExistingID: e.Conflicts[0].Other.Text("brand")}
 	for i := range e.Conflicts {

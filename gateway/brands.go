@@ -15,14 +15,15 @@ type brandDocument struct {
 	Kind      string   `json:"kind"`
 	Name      string   `json:"name"`
 	Aliases   []string `json:"aliases"`
-	Domains   []string `json:"domains"`
-	Exclude   []string `json:"exclude"`
+	Domains   []string `json:"domains"` // hosts, or a host and a path
+	Exclude   []string `json:"exclude"` // phrases in which a name is no mention
 	MatchCase bool     `json:"match_case"`
 	Status    string   `json:"status"`
 	CreatedAt string   `json:"created_at"`
 	UpdatedAt string   `json:"updated_at"`
 }
 
+// newBrandDocument returns the wire form of a brand. Its lists are never null.
 func newBrandDocument(b *brands.Brand) brandDocument {
 	return brandDocument{ID: b.ID.Text("brand"), Kind: b.Kind, Name: b.Name, Aliases: b.Aliases, Domains: b.Domains, Exclude: b.Exclude,
 		MatchCase: b.MatchCase, Status: b.Status, CreatedAt: store.FormatTime(b.CreatedAt), UpdatedAt: store.FormatTime(b.UpdatedAt)}
@@ -58,6 +59,8 @@ func (g *Gateway) getBrand(x *exchange, r *http.Request) (*brands.Brand, error) 
 	})
 }
 
+// createBrand responds with the new brand. Package brands uses the pool for reads, so that changes of brands take no
+// connection from counting and runs.
 func (g *Gateway) createBrand(x *exchange, r *http.Request) error {
 	body, err := readBrandBody(x, r, newBrandMembers, nil)
 	if err != nil {
@@ -73,6 +76,7 @@ func (g *Gateway) createBrand(x *exchange, r *http.Request) error {
 	}))
 }
 
+// changeBrand reads the stored brand only to check names that have faults.
 func (g *Gateway) changeBrand(x *exchange, r *http.Request) error {
 	body, err := readBrandBody(x, r, brandChangeMembers, func() bool {
 		b, err := g.getBrand(x, r)
@@ -85,6 +89,7 @@ func (g *Gateway) changeBrand(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// Package brands checks the changed brand as a whole, under its lock.
 	return body.refused(g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
 		return asDocument(newBrandDocument)(brands.Update(ctx, g.cfg.Reads, x.credential().AccountID, id, body.Change))
 	}))

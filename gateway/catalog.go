@@ -14,7 +14,7 @@ type modelDocument struct {
 	ID               string         `json:"id"`
 	Name             string         `json:"name"`
 	Provider         string         `json:"provider"`
-	ProviderModel    string         `json:"provider_model"`
+	ProviderModel    string         `json:"provider_model"` // the provider's name for it
 	Status           string         `json:"status"`
 	MeasurementTypes []string       `json:"measurement_types"`
 	Countries        []string       `json:"countries"`
@@ -25,9 +25,9 @@ type modelDocument struct {
 // groundedSearch reports whether the model supports search, whether it may be used, and the unmet dependencies of its
 // provider.
 type groundedSearch struct {
-	Supported bool     `json:"supported"`
-	Available bool     `json:"available"`
-	Unmet     []string `json:"unmet"`
+	Supported bool     `json:"supported"` // by the model
+	Available bool     `json:"available"` // supported, and nothing is unmet
+	Unmet     []string `json:"unmet"`     // dependencies of the provider
 }
 
 // newModelDocument returns the wire form of a model.
@@ -39,6 +39,7 @@ func newModelDocument(m *catalog.Model) modelDocument {
 	}
 }
 
+// modelList has no function read: the models are in memory, and readModels serves their pages from a cache.
 var modelList = list[catalog.ModelFilter, catalog.Model]{
 	filters: []filter[catalog.ModelFilter]{
 		textFilter("provider", func(f *catalog.ModelFilter) *string { return &f.Provider }),
@@ -55,11 +56,13 @@ var modelList = list[catalog.ModelFilter, catalog.Model]{
 func (g *Gateway) readModels(x *exchange, r *http.Request) error {
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
+	// The snapshot has the revision of the admission or a later one, so a change of the catalog is seen at once.
 	s, err := g.cfg.Catalog.At(ctx, x.admission.CatalogRevision)
 	if err != nil {
 		return err
 	}
 	key := modelPageKey{x.credential().AccountID, x.plain, x.tool != nil, x.params.Encode()}
+	// Concurrent requests may encode the same page; the last one stays in the cache.
 	page := g.models.get(s, key)
 	if page == nil {
 		if page, err = newModelPage(g, x, s); err != nil {
@@ -70,6 +73,8 @@ func (g *Gateway) readModels(x *exchange, r *http.Request) error {
 	return g.sendPage(x, r, *page)
 }
 
+// newModelPage reads the parameters and encodes a page. A request with faults gets no page, so only valid parameters
+// are cached.
 func newModelPage(g *Gateway, x *exchange, s *catalog.Snapshot) (*page, error) {
 	var f catalog.ModelFilter
 	selected, err := modelList.parameters(g, x, &f)
@@ -82,6 +87,7 @@ func newModelPage(g *Gateway, x *exchange, s *catalog.Snapshot) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The argument is evaluated now: the pooled buffer, not the copy below.
 	defer g.reuse(p.body)
 	p.body = slices.Clone(p.body) // a cached page keeps no more memory than it counts
 	p.tag = tagOf(p.body)
@@ -109,6 +115,7 @@ type modelPageKey struct {
 
 const maxModelPages = 4 << 20 // bytes
 
+// get returns the page with a key, or nil if it is not cached for this snapshot.
 func (c *modelPages) get(s *catalog.Snapshot, key modelPageKey) *page {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -118,7 +125,10 @@ func (c *modelPages) get(s *catalog.Snapshot, key modelPageKey) *page {
 	return c.pages[key]
 }
 
+// add caches a page. It drops the pages of another snapshot, which may be the newer one for a moment; the next request
+// then replaces it again.
 func (c *modelPages) add(s *catalog.Snapshot, key modelPageKey, p *page) {
+	// An estimate: 256 bytes for the key, the page and the entry of the map.
 	size := len(key.params) + len(p.body) + 256
 	c.mu.Lock()
 	defer c.mu.Unlock()

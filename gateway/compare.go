@@ -17,31 +17,31 @@ type comparisonDocument struct {
 	Current       sideDocument     `json:"current"`
 	Baseline      sideDocument     `json:"baseline"`
 	TimeZone      string           `json:"time_zone"`
-	BrandRevision int64            `json:"brand_revision"`
-	Questions     int              `json:"questions"`
+	BrandRevision int64            `json:"brand_revision"` // of the account's brands, at which answers were matched
+	Questions     int              `json:"questions"`      // that both sides have measured
 	AsOf          string           `json:"as_of"`
 	Data          []changeDocument `json:"data"`
 }
 
-// sideDocument is one side of a comparison.
+// sideDocument is one side of a comparison. Either RunID is set, or From and To are.
 type sideDocument struct {
 	RunID    *string      `json:"run_id"`
-	From     *string      `json:"from"`
+	From     *string      `json:"from"` // null, as To, with a run
 	To       *string      `json:"to"`
 	Answers  answerCounts `json:"answers"`
 	Complete bool         `json:"complete"`
-	Compared int64        `json:"compared"`
+	Compared int64        `json:"compared"` // ok answers that are compared
 	LeftOut  leftOut      `json:"left_out"`
 }
 
 // leftOut counts ok answers that are not compared.
 type leftOut struct {
-	NotMeasured  int64 `json:"not_measured"`
-	ModelUnknown int64 `json:"model_unknown"`
-	ModelChanged int64 `json:"model_changed"`
+	NotMeasured  int64 `json:"not_measured"`  // the other side has no answer to compare with
+	ModelUnknown int64 `json:"model_unknown"` // the provider did not report the version of the model
+	ModelChanged int64 `json:"model_changed"` // the other side has other versions of the model only
 }
 
-// changeDocument compares one brand.
+// changeDocument compares one brand. A rate that a tool does not ask for is left out; other clients get both.
 type changeDocument struct {
 	BrandID      string     `json:"brand_id"`
 	BrandName    string     `json:"brand_name"`
@@ -50,21 +50,24 @@ type changeDocument struct {
 	CitationRate rateChange `json:"citation_rate,omitzero"`
 }
 
+// rateChange compares one rate of a brand. Difference is null, and Reason says why, if the sides cannot be compared.
 type rateChange struct {
 	Current    rateDocument        `json:"current"`
 	Baseline   rateDocument        `json:"baseline"`
 	Difference *differenceDocument `json:"difference"`
-	Verdict    string              `json:"verdict"`
+	Verdict    string              `json:"verdict"` // up, down, no_clear_change or not_comparable
 	Reason     *string             `json:"reason"`
-	Moved      []movedQuestion     `json:"questions_moved"`
+	Moved      []movedQuestion     `json:"questions_moved"` // up to 20
 }
 
+// differenceDocument is current minus baseline, with its interval.
 type differenceDocument struct {
 	Value visibility.Decimal `json:"value"`
 	Low   visibility.Decimal `json:"low"`
 	High  visibility.Decimal `json:"high"`
 }
 
+// movedQuestion is a question whose rate differs between the sides.
 type movedQuestion struct {
 	QuestionID string             `json:"question_id"`
 	Current    splitDocument      `json:"current"`
@@ -72,6 +75,7 @@ type movedQuestion struct {
 	Difference visibility.Decimal `json:"difference"`
 }
 
+// splitDocument counts, of a question's compared answers, how many mention or cite the brand.
 type splitDocument struct {
 	Count int64 `json:"count"`
 	Of    int64 `json:"of"`
@@ -81,11 +85,12 @@ type splitDocument struct {
 type comparisonQuery struct {
 	visibility.Filter
 	window
-	run, baselineRun, brand *store.ID
+	run, baselineRun, brand *store.ID // nil: not given
 }
 
 func (q *comparisonQuery) filter() *visibility.Filter { return &q.Filter }
 
+// comparisonFilters are the parameters of GET /v1/metrics/compare. Both sides have the same filters of answers.
 var comparisonFilters = slices.Concat([]filter[comparisonQuery]{
 	runFilter("run_id", func(q *comparisonQuery) **store.ID { return &q.run }),
 	runFilter("baseline_run_id", func(q *comparisonQuery) **store.ID { return &q.baselineRun }),
@@ -107,6 +112,7 @@ var (
 // readComparison responds with the change between two runs or two windows.
 func (g *Gateway) readComparison(x *exchange, r *http.Request) error {
 	q := comparisonQuery{window: window{zoneName: "UTC", zone: time.UTC}}
+	// Dates are read in UTC unless the filters set another zone.
 	faults := readFilters(x, comparisonFilters, &q)
 	current, baseline := q.sides(x, &faults)
 	if len(faults) > 0 {
@@ -126,6 +132,7 @@ func (g *Gateway) readComparison(x *exchange, r *http.Request) error {
 				d.Data[i].CitationRate = rateChange{}
 			}
 		}
+		// For the problem that reports a result which is too large.
 		x.tool.setRows(len(d.Data))
 		return page{body: wire.Encode(d)}, nil
 	})
@@ -133,6 +140,7 @@ func (g *Gateway) readComparison(x *exchange, r *http.Request) error {
 
 // sides returns the queries of both sides, and adds the faults of the parameters that name them.
 func (q *comparisonQuery) sides(x *exchange, f *problem.Faults) (current, baseline *visibility.Query) {
+	// The form is windows only if a window is given and no run, so faults without any of them name the form of runs.
 	form, other := comparedRuns, comparedWindows
 	if slices.ContainsFunc(comparedWindows, x.given) && !slices.ContainsFunc(comparedRuns, x.given) {
 		form, other = comparedWindows, comparedRuns
@@ -148,8 +156,10 @@ func (q *comparisonQuery) sides(x *exchange, f *problem.Faults) (current, baseli
 			f.AddParameter(name, "cannot be given with run_id or baseline_run_id")
 		}
 	}
+	// Copies: the filters of answers are equal, and the runs and times differ.
 	now, before := q.Filter, q.Filter
 	now.Run, before.Run = q.run, q.baselineRun
+	// The faults below concern values; those above concern which parameters are given.
 	if q.run != nil && q.baselineRun != nil && *q.run == *q.baselineRun {
 		f.AddParameter("baseline_run_id", "must be another run than run_id")
 	}
@@ -173,6 +183,7 @@ func overlap(a, b *visibility.Filter) bool {
 	return a.From.Before(*a.To) && b.From.Before(*b.To) && a.From.Before(*b.To) && b.From.Before(*a.To)
 }
 
+// newComparisonDocument returns a document with one row for each brand that was compared.
 func newComparisonDocument(
 	q *comparisonQuery, c *visibility.Comparison, current, baseline *visibility.Query,
 ) comparisonDocument {
@@ -198,6 +209,7 @@ func newSideDocument(s *visibility.Side, f *visibility.Filter) sideDocument {
 	}
 }
 
+// newRateChange returns the wire form of a compared rate. Lists are never null.
 func newRateChange(c *visibility.RateChange) rateChange {
 	d := rateChange{
 		Current: newRateDocument(&c.Current), Baseline: newRateDocument(&c.Baseline), Verdict: c.Verdict,

@@ -18,7 +18,7 @@ import (
 type newRun struct {
 	ModelIDs        []string `json:"model_ids"`
 	QuestionIDs     []string `json:"question_ids"`
-	Repetitions     int      `json:"repetitions"`
+	Repetitions     int      `json:"repetitions"` // of each question, for each model
 	MeasurementType string   `json:"measurement_type"`
 	Locale          string   `json:"locale"`
 	Country         string   `json:"country"`
@@ -29,11 +29,13 @@ type newRun struct {
 type runCreated struct {
 	ID                 string `json:"id"`
 	Status             string `json:"status"`
-	TotalJobs          int    `json:"total_jobs"`
+	TotalJobs          int    `json:"total_jobs"` // models × questions × repetitions
 	MeasurementType    string `json:"measurement_type"`
-	MethodologyVersion string `json:"methodology_version"`
+	MethodologyVersion string `json:"methodology_version"` // by which the run is measured from now on
 }
 
+// createRun reads the body, then the key, and has package runs check and write the run. A replay gets status 202 too,
+// with the bytes of the first response.
 func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	body, at, err := bodyOf(x, r)
 	if err != nil {
@@ -53,6 +55,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
 	account := proposal.Orderer.AccountID
+	// One account may have a part of the runs that wait to be written. The batchers of package runs bound the total.
 	if !g.writes.take(account, 1) {
 		return batch.ErrOverloaded
 	}
@@ -66,6 +69,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// The form with ?path= is valid for clients of plain addresses too.
 	x.set("Location", Base+"?path=/v1/runs/"+result.RunID.Text("run"))
 	if result.Replayed {
 		x.set("Idempotent-Replayed", "true")
@@ -74,11 +78,13 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// EncodeRunCreated encodes the response of POST /v1/runs.
+// EncodeRunCreated encodes the response of POST /v1/runs. It is stored with the idempotency key, for replays. Runs of
+// schedules have a key and a response too.
 func EncodeRunCreated(r *runs.Run) []byte {
 	return wire.Encode(runCreated{r.ID.Text("run"), r.Status, r.TotalJobs, r.MeasurementType, r.MethodologyVersion})
 }
 
+// idempotencyKey returns the key of a request. It indexes the header, because Get would return the first of two keys.
 func idempotencyKey(h http.Header) (string, error) {
 	sent := h["Idempotency-Key"]
 	if len(sent) == 0 {
@@ -96,13 +102,15 @@ func idempotencyKey(h http.Header) (string, error) {
 	return key, nil
 }
 
-// Bounds of a run under any methodology.
+// Bounds of a run under any methodology. The methodology may allow less. See also jsonLimits, which a run of this size
+// must fit.
 const (
 	maxModels    = 50
 	maxQuestions = 500
 )
 
-// readProposal reads the body of POST /v1/runs, found at the given location. All members are required.
+// readProposal reads the body of POST /v1/runs, found at the given location. All members are required. The caller sets
+// the orderer and the revision of the catalog.
 func readProposal(body *strictjson.Value, at *request.Location) (*runs.Proposal, problem.Faults) {
 	var f problem.Faults
 	o := request.NewObject(body, at, &f,

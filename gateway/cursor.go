@@ -14,14 +14,15 @@ import (
 // the account and the filters. Clients can neither make a cursor nor use it elsewhere, so the key needs no further
 // checks.
 const (
-	cursorVersion = 1
-	sealLength    = 16
-	timeAndID     = 8 + 16
-	maxCursor     = 512
+	cursorVersion = 1      // the first byte; another format gets another number
+	sealLength    = 16     // bytes of the HMAC that are kept
+	timeAndID     = 8 + 16 // bytes: microseconds of Unix time, big-endian, and an id
+	maxCursor     = 512    // characters; none that is made is as long
 )
 
-// seal returns the cursor of a position.
+// seal returns the cursor of a position. bound is what the cursor may be used with; see exchange.bound.
 func (g *Gateway) seal(bound string, p store.Position, byText bool) string {
+	// The version is sealed too.
 	b := []byte{cursorVersion}
 	if byText {
 		b = append(b, p.Text...)
@@ -46,6 +47,7 @@ func (g *Gateway) open(bound, cursor string, byText bool) (*store.Position, bool
 	if !hmac.Equal(seal, g.sealOf(bound, b)) {
 		return nil, false
 	}
+	// The seal is authentic, so the key has the form that seal has written.
 	if b = b[1:]; byText {
 		return &store.Position{Text: string(b)}, true
 	}
@@ -55,6 +57,7 @@ func (g *Gateway) open(bound, cursor string, byText bool) (*store.Position, bool
 	return &store.Position{Time: time.UnixMicro(int64(binary.BigEndian.Uint64(b))), ID: store.ID(b[8:])}, true
 }
 
+// sealOf returns the HMAC of a cursor. The length of bound precedes it, so that no bytes can move between bound and b.
 func (g *Gateway) sealOf(bound string, b []byte) []byte {
 	mac := hmac.New(sha256.New, g.cfg.CursorSecret)
 	mac.Write(binary.BigEndian.AppendUint32(nil, uint32(len(bound))))

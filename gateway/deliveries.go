@@ -15,10 +15,10 @@ type deliveryDocument struct {
 	EventID       string  `json:"event_id"`
 	Type          string  `json:"type"`
 	Status        string  `json:"status"`
-	Attempts      int     `json:"attempts"`
-	LastStatus    *int    `json:"last_status"`
+	Attempts      int     `json:"attempts"`    // that were made
+	LastStatus    *int    `json:"last_status"` // of the HTTP response; null: none was received
 	LastError     *string `json:"last_error"`
-	NextAttemptAt *string `json:"next_attempt_at"`
+	NextAttemptAt *string `json:"next_attempt_at"` // null: none will follow
 	CreatedAt     string  `json:"created_at"`
 	DeliveredAt   *string `json:"delivered_at"`
 }
@@ -44,7 +44,8 @@ var deliveryList = list[string, webhooks.Delivery]{
 	append:  encoded(newDeliveryDocument),
 }
 
-// resendEvent requires the scope that reading the event requires.
+// resendEvent requires the scope that reading the event requires. Package webhooks calls x.mayRead with the type of the
+// event when it has read it.
 func (g *Gateway) resendEvent(x *exchange, r *http.Request) error {
 	event, err := readEventID(x, r)
 	if err != nil {
@@ -69,6 +70,7 @@ func readEventID(x *exchange, r *http.Request) (id store.ID, err error) {
 	o := request.NewObject(body, at, &f, "event_id")
 	text := o.Text("event_id")
 	if len(f) == 0 {
+		// A malformed id in a body is a fault of the body. In a path it would be the id of nothing; see pathID.
 		if id, err = store.ParseID("evt", text); err != nil {
 			o.Fault("event_id", "must be the id of an event, such as evt_01k…")
 		}

@@ -32,6 +32,7 @@ var documents = sync.OnceValue(func() map[string]*document {
 // documentAt returns the document at a path below Base, or nil.
 func documentAt(path string) *document {
 	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	// The names are listed here so that other requests do not render the page. A new document needs its name here, too.
 	switch name {
 	case "openapi.json", "docs", "docs.md", "llms.txt", "report":
 		return documents()[path]
@@ -45,13 +46,16 @@ func (d *document) serve(x *exchange, r *http.Request) error {
 		return problem.NotAllowed("GET, HEAD", Base+d.Path+" is read-only.")
 	}
 	x.set("Cache-Control", "public, no-cache")
+	// Headers are set before the check of the tag: a response 304 has them too.
 	x.set("X-Content-Type-Options", "nosniff")
 	if d.Path == "/docs" {
 		x.set("Vary", "Accept")
 		if request.PrefersMarkdown(r.Header) {
+			// The Markdown at the same address, with its own tag.
 			d = documents()["/docs.md"]
 		}
 	}
+	// Only pages have a policy.
 	if d.Policy != "" {
 		x.set("Content-Security-Policy", d.Policy)
 		x.set("Referrer-Policy", "no-referrer")

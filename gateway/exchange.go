@@ -15,7 +15,7 @@ import (
 // An exchange is one request and its response. It is the http.ResponseWriter of the logical routes.
 type exchange struct {
 	requestID string
-	admission *limits.Admission
+	admission *limits.Admission // nil until the key is found
 	logicalRequest
 	route      *route       // nil until it is found
 	routeIndex int          // in routeNames
@@ -26,18 +26,19 @@ type exchange struct {
 	bodies *share
 	held   int // bytes taken from bodies
 
+	// A call of a tool has an exchange of its own, besides the exchange of the message that contains it.
 	tool     *toolCall // of a call of a tool; nil: a request
 	toolName string    // the tool that a request called
 
 	http.ResponseWriter
-	status int
+	status int    // 0: no response has begun
 	code   string // of the problem in the response
 	err    error  // the cause of an internal error, for the log
 }
 
 func (x *exchange) credential() *auth.Credential { return x.admission.Credential }
 
-// WriteHeader records the status.
+// WriteHeader records the status. Handlers must call it before Write, which would leave the status at 0.
 func (x *exchange) WriteHeader(status int) {
 	x.status = status
 	x.ResponseWriter.WriteHeader(status)
@@ -50,7 +51,7 @@ func (x *exchange) set(name, value string) { x.Header()[name] = []string{value} 
 // header of most responses, and a map of nine entries needs a table: 3 % of the processor time of GET /v1/me.
 const maxBuffered = 2048
 
-// write sends a response.
+// write sends a response. A header Cache-Control that is set already stays.
 func (x *exchange) write(status int, mediaType string, body []byte) {
 	x.set("Content-Type", mediaType)
 	if x.Header()["Cache-Control"] == nil {
@@ -63,7 +64,7 @@ func (x *exchange) write(status int, mediaType string, body []byte) {
 	x.Write(body) // an error means that the client has disconnected
 }
 
-// problem sends a problem as the response.
+// problem sends a problem as the response. The problem of a tool's call becomes part of its result.
 func (x *exchange) problem(p *problem.Problem) {
 	x.code = p.Code
 	if x.tool != nil {

@@ -13,13 +13,16 @@ import (
 	"aiv/store"
 )
 
-// A filter is a query parameter of a list.
+// A filter is a query parameter of a list. F is the filter or query of the package that is read, and the parameter at
+// of the functions below returns the field of F to set. A value that is not valid may be stored too: then the request
+// is rejected.
 type filter[F any] struct {
 	name string
 	want string                // describes the values that are valid, in error messages
 	set  func(*F, string) bool // reports whether the value is valid
 }
 
+// read stores a value, and returns what is wrong with it, or "".
 func (f *filter[F]) read(to *F, v string) (wrong string) {
 	if f.set(to, v) {
 		return ""
@@ -38,6 +41,7 @@ func wordFilter[F any](name string, words []string, at func(*F) *string) filter[
 // wordsFilter accepts a comma-separated list of the words, each at most once.
 func wordsFilter[F any](name string, words []string, at func(*F) *[]string) filter[F] {
 	return filter[F]{name, "a comma-separated list of " + strings.Join(words, ", ") + ", each at most once", func(f *F, v string) bool {
+		// An empty value is one empty word, which is none of the words.
 		list := strings.Split(v, ",")
 		for i, w := range list {
 			if !slices.Contains(words, w) || slices.Contains(list[:i], w) {
@@ -79,6 +83,7 @@ func timeFilter[F any](name string, at func(*F) **time.Time) filter[F] {
 func parseBound(v string) (time.Time, error) {
 	t, err := store.ParseTime(v)
 	if rest := t.Nanosecond() % 1000; rest > 0 {
+		// Durations are in nanoseconds.
 		t = t.Add(time.Duration(1000 - rest))
 	}
 	if err == nil && t.UTC().Year() > 9999 {
@@ -92,6 +97,7 @@ func parseBound(v string) (time.Time, error) {
 func idsFilter[F any](name, prefix string, at func(*F) *[]store.ID) filter[F] {
 	want := fmt.Sprintf("a comma-separated list of at most %d ids", maxLimit)
 	return filter[F]{name, want, func(f *F, v string) bool {
+		// Not nil, which would select all runs.
 		ids := []store.ID{}
 		list := strings.Split(v, ",")
 		for _, text := range list {

@@ -6,6 +6,10 @@
 //	request id → credential and rate limit → address or envelope → route → entitlement → scope → the route's handler
 //
 // The logical route is named by the parameter path, by an envelope, or by the path below Base (a plain address).
+//
+// Types whose names end in Document, and the functions appendRun, appendResult and appendMetricsRow, are the wire
+// forms; reference/openapi.json describes their members. The handler of a route is a method of Gateway, or the method
+// serve of a list.
 package gateway
 
 import (
@@ -105,11 +109,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, requestID: g.cfg.NewID().Text("req"), routeIndex: noRoute, bodies: &g.bodies}
 	x.set("X-Request-Id", x.requestID)
 	defer func() {
+		// Bodies are held until here, because handlers may keep parts of them. Only an admitted request has held any,
+		// so x has a credential.
 		if x.held > 0 {
 			x.bodies.release(x.credential().AccountID, x.held)
 		}
 		if p := recover(); p != nil {
 			x.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			// After a handler has begun a response, the panic can only be logged.
 			if x.status == 0 {
 				x.problem(problem.Of(x.err))
 			}
@@ -123,6 +130,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve authenticates and counts a request and passes it to its logical route.
 func (g *Gateway) serve(x *exchange, r *http.Request) error {
+	// The escaped path: a plain address is matched as the client wrote it, so that an escaped slash separates nothing.
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), Base)
 	if !ok || rest != "" && rest[0] != '/' {
 		return &problem.Problem{Code: problem.RouteNotFound, Detail: "The API is served at " + Base + "."}
@@ -158,11 +166,13 @@ func (g *Gateway) serve(x *exchange, r *http.Request) error {
 
 // admit finds the credential of a request and counts the request against its limit.
 func (g *Gateway) admit(x *exchange, r *http.Request) error {
+	// A key of the wrong form is rejected without the database.
 	key, err := bearer(r.Header)
 	if err != nil {
 		return err
 	}
 	// Not the client's context: a client that disconnects must not avoid being counted. The limiter bounds the wait.
+	// The limiter does not count the round trip, because its context is not the request's.
 	x.roundTrips.Add(1)
 	a, err := g.cfg.Limits.Admit(context.Background(), key)
 	if errors.Is(err, limits.ErrUnknownKey) {
@@ -179,7 +189,8 @@ func (g *Gateway) admit(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// bearer returns the key of a request.
+// bearer returns the key of a request. A header that is sent twice has an empty token too; HashKey rejects that, so the
+// response says that the key is invalid, not that it is missing.
 func bearer(h http.Header) (key auth.Hash, err error) {
 	token, ok := request.Bearer(h)
 	if ok && token == "" {

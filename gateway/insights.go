@@ -16,14 +16,15 @@ type recommendationDocument struct {
 	Summary     string   `json:"summary"`
 	Priority    string   `json:"priority"`
 	Status      string   `json:"status"`
-	ModelIDs    []string `json:"model_ids"`
+	ModelIDs    []string `json:"model_ids"` // empty, as question_ids: none in particular
 	QuestionIDs []string `json:"question_ids"`
 	RunID       *string  `json:"run_id"`
 	CreatedAt   string   `json:"created_at"`
 	UpdatedAt   string   `json:"updated_at"`
-	ScheduleID  *string  `json:"schedule_id"`
+	ScheduleID  *string  `json:"schedule_id"` // whose run it was derived from
 }
 
+// recommendationList is the list of recommendations, newest first.
 var recommendationList = list[insights.RecommendationFilter, insights.Recommendation]{
 	filters: []filter[insights.RecommendationFilter]{
 		wordFilter("status", insights.RecommendationStatuses, func(f *insights.RecommendationFilter) *string { return &f.Status }),
@@ -55,7 +56,7 @@ type alertDocument struct {
 	Status        string   `json:"status"`
 	Title         string   `json:"title"`
 	Message       string   `json:"message"`
-	Metric        *string  `json:"metric"`
+	Metric        *string  `json:"metric"` // defined by the analysis
 	Direction     string   `json:"direction"`
 	CurrentValue  *float64 `json:"current_value"`
 	BaselineValue *float64 `json:"baseline_value"`
@@ -64,11 +65,12 @@ type alertDocument struct {
 	Country       *string  `json:"country"`
 	RunID         *string  `json:"run_id"`
 	DetectedAt    string   `json:"detected_at"`
-	ResolvedAt    *string  `json:"resolved_at"`
+	ResolvedAt    *string  `json:"resolved_at"` // null unless it is resolved
 	BrandID       *string  `json:"brand_id"`
 	ScheduleID    *string  `json:"schedule_id"`
 }
 
+// alertList is the list of alerts, the latest detection first.
 var alertList = list[insights.AlertFilter, insights.Alert]{
 	filters: []filter[insights.AlertFilter]{
 		wordFilter("status", insights.AlertStatuses, func(f *insights.AlertFilter) *string { return &f.Status }),
@@ -83,6 +85,7 @@ var alertList = list[insights.AlertFilter, insights.Alert]{
 	append:  encoded(newAlertDocument),
 }
 
+// newAlertDocument returns the wire form of an alert. Members without a value are null.
 func newAlertDocument(a *insights.Alert) alertDocument {
 	return alertDocument{
 		ID: a.ID.Text("alert"), Type: a.Type, Severity: a.Severity, Status: a.Status, Title: a.Title, Message: a.Message,
@@ -93,6 +96,7 @@ func newAlertDocument(a *insights.Alert) alertDocument {
 	}
 }
 
+// idOrNull returns an id as text, or nil, which is encoded as null.
 func idOrNull(prefix string, id *store.ID) *string {
 	if id == nil {
 		return nil

@@ -20,7 +20,8 @@ import (
 // that it reads from.
 //
 // A new filter is a line in filters, a field of F, a condition in the package's query, an index that ends in the sort
-// key, a parameter in openapi.json, and addresses in TestListPlansReadLittle.
+// key, a parameter in openapi.json, and addresses in TestListPlansReadLittle. The function read may be nil if the route
+// has its own handler, which then calls respond or page.
 type list[F, T any] struct {
 	filters []filter[F]
 	// read returns one record more than the limit if there are more.
@@ -52,13 +53,13 @@ func ofAccount[F, T any](
 
 // Bounds of a page.
 const (
-	defaultLimit = 50
+	defaultLimit = 50 // items
 	maxLimit     = 200
 )
 
 // Limits on the bytes of pages in flight. A page that is larger than maxPage ends early.
 const (
-	maxPage       = 8 << 20
+	maxPage       = 8 << 20 // of one page
 	maxPages      = 96 << 20
 	maxPagesOfOne = maxPages / 3
 )
@@ -81,6 +82,7 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	}
 	return l.respond(g, x, r, func(ctx context.Context, db store.Querier) ([]T, bool, error) {
 		rows, err := l.read(ctx, db, x, f, selected)
+		// The record beyond the limit only shows that there are more.
 		return rows[:min(len(rows), selected.Limit)], len(rows) > selected.Limit, err
 	})
 }
@@ -88,6 +90,7 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 // respond sends the page of the rows that read returns, which also reports whether more rows follow.
 func (l *list[F, T]) respond(g *Gateway, x *exchange, r *http.Request, read func(context.Context, store.Querier) ([]T, bool, error)) error {
 	p, err := readOne(g, x, r, func(ctx context.Context, db store.Querier) (page, error) {
+		// The page is encoded within the turn of the read, so MaxReads bounds the pages that are being made.
 		rows, more, err := read(ctx, db)
 		if err != nil {
 			return page{}, err
@@ -100,6 +103,7 @@ func (l *list[F, T]) respond(g *Gateway, x *exchange, r *http.Request, read func
 	if l.tagged {
 		p.tag = tagOf(p.body)
 	}
+	// The response is sent then, and a tool has copied it (toolCall.Write).
 	defer g.reuse(p.body)
 	return g.sendPage(x, r, p)
 }
@@ -130,11 +134,13 @@ func (g *Gateway) sendPage(x *exchange, r *http.Request, p page) error {
 	}
 	if p.tag != "" {
 		x.set("Cache-Control", "private, no-cache")
+		// The client has the page, and its response has no body.
 		if x.unchanged(r, p.tag) {
 			return nil
 		}
 	}
 	account := x.credential().AccountID
+	// Bounds the pages that slow clients keep in memory.
 	if !g.pages.take(account, len(p.body)) {
 		return batch.ErrOverloaded
 	}
@@ -145,10 +151,12 @@ func (g *Gateway) sendPage(x *exchange, r *http.Request, p page) error {
 
 // page returns a page, whose body has the members data, has_more and next_cursor.
 func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) (page, error) {
+	// The capacity is an estimate; longer items make it grow.
 	b := append(g.buffer(256+512*len(rows)), `{"data":[`...)
 	var ends []int // of the items in b, for tools
 	for i := range rows {
 		if len(b) > x.maxPage() {
+			// The rest of the rows is on the next page.
 			rows, more = rows[:i], true
 			break
 		}
@@ -157,10 +165,12 @@ func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) (page, e
 			ends = append(ends, len(b))
 		}
 	}
+	// fit may ask for several lengths. Clip makes end copy a shorter page instead of overwriting the items after it.
 	return x.fit(len(rows), func(n int) page {
 		if n < len(rows) {
 			return l.end(g, x, slices.Clip(b[:ends[n-1]]), rows[:n], true)
 		}
+		// The only case for a client that is no tool.
 		return l.end(g, x, b, rows, more)
 	})
 }
@@ -177,6 +187,7 @@ func (x *exchange) maxPage() int {
 func (l *list[F, T]) end(g *Gateway, x *exchange, b []byte, rows []T, more bool) page {
 	b = append(b, ']')
 	b = strconv.AppendBool(wire.Member(b, "has_more"), more)
+	// The last page has no cursor.
 	if !more {
 		return page{body: append(wire.Member(b, "next_cursor"), "null}"...)}
 	}
@@ -198,6 +209,7 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (selected store.P
 			continue
 		}
 		wrong := ""
+		// A parameter is a filter, the limit or the cursor; Faults has reported any other.
 		if i := slices.IndexFunc(l.filters, func(f filter[F]) bool { return f.name == p.Name }); i >= 0 {
 			wrong = l.filters[i].read(f, p.Value)
 		} else {
@@ -213,6 +225,7 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (selected store.P
 	if len(faults) > 0 {
 		return selected, request.InvalidParameters(faults)
 	}
+	// After all filters have been read, because the default depends on them.
 	if l.limit != nil && len(x.params.Get("limit")) == 0 {
 		selected.Limit = l.limit(f)
 	}
@@ -223,11 +236,13 @@ func (l *list[F, T]) parameters(g *Gateway, x *exchange, f *F) (selected store.P
 func (g *Gateway) readPosition(x *exchange, p request.Parameter, byText bool, to *store.Page) (wrong string) {
 	switch {
 	case p.Name == "limit":
+		// Atoi also accepts +5 and 05, which are rejected below.
 		limit, err := strconv.Atoi(p.Value)
 		if to.Limit = limit; err != nil || limit < 1 || limit > maxLimit || p.Value[0] == '+' || p.Value[0] == '0' {
 			return "must be an integer from 1 to " + strconv.Itoa(maxLimit)
 		}
 	case p.Name == "cursor" && !slices.ContainsFunc(x.params, request.Parameter.IsFaulty):
+		// A cursor is opened only if all parameters can be read, because it is bound to them.
 		var ok bool
 		if to.After, ok = g.open(x.bound(), p.Value, byText); !ok {
 			return "must be a next_cursor of this list with the same filters"
@@ -236,7 +251,8 @@ func (g *Gateway) readPosition(x *exchange, p request.Parameter, byText bool, to
 	return ""
 }
 
-// bound returns what a cursor is bound to: the path, the account and the filters.
+// bound returns what a cursor is bound to: the path, the account and the filters. The order of the filters does not
+// matter.
 func (x *exchange) bound() string {
 	filters := slices.DeleteFunc(slices.Clone(x.params), func(p request.Parameter) bool { return p.Name == "limit" || p.Name == "cursor" })
 	slices.SortFunc(filters, func(a, b request.Parameter) int { return strings.Compare(a.Name, b.Name) })

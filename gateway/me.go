@@ -10,6 +10,7 @@ import (
 // apiVersion is the version of the interface.
 const apiVersion = "API-1.0"
 
+// me shows the credential, from the admission of the request: it reads nothing. Any valid key may use it.
 func (g *Gateway) me(x *exchange, _ *http.Request) error {
 	x.write(http.StatusOK, "application/json", appendIdentity(make([]byte, 0, 512), x.credential()))
 	return nil

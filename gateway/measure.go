@@ -16,6 +16,7 @@ import (
 // deadline and within maxMeasureTime.
 func (g *Gateway) measure(x *exchange, r *http.Request, read func(context.Context, store.Querier) (page, error)) error {
 	var p page
+	// The response is sent after the turn has ended.
 	err := g.inReads(x, r, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, g.measureTime)
 		defer cancel()
@@ -33,7 +34,8 @@ func (g *Gateway) measure(x *exchange, r *http.Request, read func(context.Contex
 // maxMeasureTime bounds a read of metrics or sources.
 const maxMeasureTime = 2 * time.Second
 
-// answerFilters are the parameters, besides times, by which all routes of the measurement select answers.
+// answerFilters are the parameters, besides times, by which all routes of the measurement select answers. at returns
+// the Filter in a query.
 func answerFilters[F any](at func(*F) *visibility.Filter) []filter[F] {
 	return []filter[F]{
 		formFilter("model_id", catalogID, func(f *F) *string { return &at(f).Model }),
@@ -63,6 +65,8 @@ func readFilters[F any](x *exchange, filters []filter[F], to *F) problem.Faults 
 		if p.Fault != "" {
 			continue
 		}
+		// A parameter that is no filter is unknown, and reported already, or is read by the route itself, as limit and
+		// cursor.
 		if i := slices.IndexFunc(filters, func(f filter[F]) bool { return f.name == p.Name }); i >= 0 {
 			if wrong := filters[i].read(to, p.Value); wrong != "" {
 				faults.AddParameter(p.Name, wrong)
@@ -72,6 +76,7 @@ func readFilters[F any](x *exchange, filters []filter[F], to *F) problem.Faults 
 	return faults
 }
 
+// namesOf returns the parameters that the filters read, for the table of routes.
 func namesOf[F any](filters []filter[F]) (names []string) {
 	for i := range filters {
 		names = append(names, filters[i].name)

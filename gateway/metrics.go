@@ -14,7 +14,7 @@ import (
 
 // metricsQuery is what the parameters of GET /v1/metrics say.
 type metricsQuery struct {
-	visibility.Query
+	visibility.Query // its Zone, From and To are set from the window
 	window
 }
 
@@ -39,6 +39,7 @@ func joinDimensions() string {
 	return strings.Join(names, ", ")
 }
 
+// setGroups reads group_by. The members of each group in the response have the same order (appendGroup).
 func (q *metricsQuery) setGroups(v string) bool {
 	q.GroupBy = nil
 	exclusive := 0
@@ -59,6 +60,7 @@ func (q *metricsQuery) setGroups(v string) bool {
 func (g *Gateway) readMetrics(x *exchange, r *http.Request) error {
 	q := metricsQuery{window: window{zoneName: "UTC", zone: time.UTC}}
 	faults := readFilters(x, metricsFilters, &q)
+	// Only now, because time_zone may follow from and to in the query string.
 	q.From, q.To = q.span("from", "to", &faults)
 	if q.Zone = q.zone; len(faults) > 0 {
 		return invalidParameters(faults)
@@ -68,6 +70,7 @@ func (g *Gateway) readMetrics(x *exchange, r *http.Request) error {
 		if err != nil {
 			return page{}, err
 		}
+		// The same address has two representations, JSON and CSV.
 		x.set("Vary", "Accept")
 		if request.PrefersCSV(r.Header) {
 			return page{body: metricsCSV(&q, m), mediaType: csvType}, nil

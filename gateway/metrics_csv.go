@@ -16,6 +16,7 @@ const csvType = "text/csv; charset=utf-8; header=present"
 func metricsCSV(q *metricsQuery, m *visibility.Metrics) []byte {
 	b := make([]byte, 0, 512+256*len(m.Rows))
 	var names []string
+	// The header. The loops below append the fields in the same order.
 	for _, d := range q.GroupBy {
 		names = append(names, d.Member())
 	}
@@ -25,6 +26,7 @@ func metricsCSV(q *metricsQuery, m *visibility.Metrics) []byte {
 			names = append(names, rate+"_"+part)
 		}
 	}
+	// Shares have no interval.
 	for _, share := range []string{"share_of_voice", "citation_share", "position"} {
 		for _, part := range []string{"value", "count", "of", "reason"} {
 			names = append(names, share+"_"+part)
@@ -34,6 +36,7 @@ func metricsCSV(q *metricsQuery, m *visibility.Metrics) []byte {
 	complete := strconv.FormatBool(m.Answers.Complete())
 	for i := range m.Rows {
 		row := &m.Rows[i]
+		// The fields before the counts have a comma after them, the others one before them.
 		for _, value := range row.Group {
 			b = append(appendField(b, value), ',')
 		}
@@ -52,17 +55,20 @@ func metricsCSV(q *metricsQuery, m *visibility.Metrics) []byte {
 		for _, s := range []*visibility.Share{&row.ShareOfVoice, &row.CitationShare, &row.Position} {
 			b = append(append(appendCounts(b, s), ','), s.Reason...)
 		}
+		// The last column says of each row what the JSON document says once.
 		b = append(append(append(b, ','), complete...), "\r\n"...)
 	}
 	return b
 }
 
+// appendCounts appends the fields value, count and of, each after a comma.
 func appendCounts(b []byte, s *visibility.Share) []byte {
 	b = appendDecimal(append(b, ','), s.Value)
 	b = strconv.AppendInt(append(b, ','), s.Count, 10)
 	return strconv.AppendInt(append(b, ','), s.Of, 10)
 }
 
+// appendDecimal appends a number, or nothing for nil: an empty field.
 func appendDecimal(b []byte, d *visibility.Decimal) []byte {
 	if d == nil {
 		return b

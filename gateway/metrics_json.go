@@ -15,27 +15,27 @@ type metricsDocument struct {
 	From          *string          `json:"from"`
 	To            *string          `json:"to"`
 	TimeZone      string           `json:"time_zone"`
-	Versions      []string         `json:"methodology_versions"`
+	Versions      []string         `json:"methodology_versions"` // of the runs
 	BrandRevision int64            `json:"brand_revision"`
 	Answers       answerCounts     `json:"answers"`
-	Questions     int              `json:"questions"`
-	Runs          int              `json:"runs"`
-	Models        []servedDocument `json:"models"`
+	Questions     int              `json:"questions"` // with ok answers
+	Runs          int              `json:"runs"`      // with ok answers
+	Models        []servedDocument `json:"models"`    // which versions of each model answered
 	Complete      bool             `json:"complete"`
-	AsOf          string           `json:"as_of"`
+	AsOf          string           `json:"as_of"` // when the numbers were read
 	Data          []metricsRow     `json:"data"`
 }
 
 // answerCounts counts jobs by status. Frozen answers are also counted as ok.
 type answerCounts struct {
 	OK         int64 `json:"ok"`
-	Empty      int64 `json:"empty"`
+	Empty      int64 `json:"empty"` // completed, without visible prose; not counted in rates
 	Truncated  int64 `json:"truncated"`
 	Failed     int64 `json:"failed"`
 	Canceled   int64 `json:"canceled"`
-	Pending    int64 `json:"pending"`
-	Recounting int64 `json:"recounting"`
-	Frozen     int64 `json:"frozen"`
+	Pending    int64 `json:"pending"`    // queued or running
+	Recounting int64 `json:"recounting"` // completed, and not counted at the present revision of the brands
+	Frozen     int64 `json:"frozen"`     // counted at an older revision; the answers were deleted since
 }
 
 func newAnswerCounts(a visibility.Answers) answerCounts {
@@ -45,26 +45,26 @@ func newAnswerCounts(a visibility.Answers) answerCounts {
 // servedDocument counts the answers of a model that one version of it gave.
 type servedDocument struct {
 	ModelID      string  `json:"model_id"`
-	ModelVersion *string `json:"model_version"`
+	ModelVersion *string `json:"model_version"` // null: the provider did not report it
 	Answers      int64   `json:"answers"`
 }
 
-// metricsRow has the numbers of one brand in one group.
+// metricsRow has the numbers of one brand in one group. It only describes what appendMetricsRow appends.
 type metricsRow struct {
 	Group         groupDocument `json:"group"`
 	BrandID       string        `json:"brand_id"`
 	BrandName     string        `json:"brand_name"`
 	Kind          string        `json:"kind"`
-	Mentions      int64         `json:"mentions"`
+	Mentions      int64         `json:"mentions"` // occurrences in all answers of the group
 	MentionRate   rateDocument  `json:"mention_rate"`
 	CitationRate  rateDocument  `json:"citation_rate"`
-	FirstRate     rateDocument  `json:"first_rate"`
+	FirstRate     rateDocument  `json:"first_rate"` // of the answers that mention the brand, how many mention it first
 	ShareOfVoice  shareDocument `json:"share_of_voice"`
 	CitationShare shareDocument `json:"citation_share"`
-	Position      shareDocument `json:"position"`
+	Position      shareDocument `json:"position"` // the sum of positions, of the answers that mention the brand
 }
 
-// groupDocument has the members that the rows are grouped by.
+// groupDocument has the members that the rows are grouped by. It only describes what appendGroup appends.
 type groupDocument struct {
 	ModelID    *string `json:"model_id,omitempty"`
 	QuestionID *string `json:"question_id,omitempty"`
@@ -78,15 +78,16 @@ type groupDocument struct {
 	Month      *string `json:"month,omitempty"`
 }
 
-// rateDocument is a share of answers with its 95 % interval.
+// rateDocument is a share of answers with its 95 % interval. Value is null, and Reason says why, without answers to
+// count.
 type rateDocument struct {
 	Value     *visibility.Decimal `json:"value"`
 	Count     int64               `json:"count"`
-	Of        int64               `json:"of"`
-	Low       *visibility.Decimal `json:"low"`
+	Of        int64               `json:"of"`  // Value is Count / Of, both numbers of answers
+	Low       *visibility.Decimal `json:"low"` // null with the value
 	High      *visibility.Decimal `json:"high"`
-	Effective *visibility.Decimal `json:"effective"`
-	LowSample bool                `json:"low_sample"`
+	Effective *visibility.Decimal `json:"effective"`  // the effective sample size
+	LowSample bool                `json:"low_sample"` // the interval is wider than 0.3, or there is none
 	Reason    *string             `json:"reason"`
 }
 
@@ -106,6 +107,7 @@ func newShareDocument(s *visibility.Share) shareDocument {
 	return shareDocument{s.Value, s.Count, s.Of, textOrNil(s.Reason)}
 }
 
+// textOrNil returns nil for "", which is encoded as null.
 func textOrNil(s string) *string {
 	if s == "" {
 		return nil
@@ -115,11 +117,14 @@ func textOrNil(s string) *string {
 
 // metricsJSON returns metrics as JSON: a metricsDocument. The rows have the cells that the call of a tool names.
 func metricsJSON(q *metricsQuery, m *visibility.Metrics, c *toolCall) []byte {
+	// The rows follow the head without its end, because encoding/json would take most of the time for up to 10,000 of
+	// them.
 	head := wire.Encode(newMetricsDocument(q, m))
 	b := append(make([]byte, 0, len(head)+1024*len(m.Rows)), bytes.TrimSuffix(head, []byte("]}"))...)
 	var group []byte
 	for i := range m.Rows {
 		row := &m.Rows[i]
+		// The rows of a group follow each other, so its members are encoded once.
 		if i == 0 || !slices.Equal(row.Group, m.Rows[i-1].Group) {
 			group = appendGroup(group[:0], q.GroupBy, row.Group)
 		}
@@ -147,6 +152,7 @@ func newMetricsDocument(q *metricsQuery, m *visibility.Metrics) metricsDocument 
 func appendGroup(b []byte, by []visibility.Dimension, values []string) []byte {
 	b = append(b, '{')
 	for i, d := range by {
+		// Its value is the text true or false, which is also its JSON.
 		if d == visibility.ByBranded {
 			b = append(wire.Member(b, d.Member()), values[i]...)
 		} else {

@@ -19,7 +19,7 @@ type previewDocument struct {
 	Answers   int              `json:"answers"`
 	Mentioned int              `json:"mentioned"`
 	Cited     int              `json:"cited"`
-	Names     []string         `json:"names"`
+	Names     []string         `json:"names"` // the name, the aliases and the names derived from them
 	Samples   []sampleDocument `json:"samples"`
 }
 
@@ -27,9 +27,9 @@ type previewDocument struct {
 type sampleDocument struct {
 	RunID    string  `json:"run_id"`
 	ResultID string  `json:"result_id"`
-	Matched  string  `json:"matched"`
-	Excerpt  string  `json:"excerpt"`
-	Flag     *string `json:"flag"`
+	Matched  string  `json:"matched"` // the text that matched
+	Excerpt  string  `json:"excerpt"` // that text with the text around it
+	Flag     *string `json:"flag"`    // the first one; null: none
 }
 
 func newPreviewDocument(account store.ID, p *visibility.Preview) previewDocument {
@@ -48,9 +48,11 @@ func (g *Gateway) previewBrand(x *exchange, r *http.Request) error {
 		return err
 	}
 	draft := visibility.Draft{Change: body.Change, NewID: g.cfg.NewID()}
+	// The draft takes the place of this brand among the active brands.
 	if draft.Replaces, err = body.id("brand_id", "brand", brands.ErrNotFound); err != nil {
 		return err
 	}
+	// Without a run, the newest runs are matched.
 	run, err := body.id("run_id", "run", visibility.ErrRunNotFound)
 	if err != nil {
 		return err
@@ -93,6 +95,7 @@ func eachAnswer(ctx context.Context, db store.Querier, account, run store.ID, or
 	})
 }
 
+// matchedAnswer returns an answer with what package visibility matches: its text and its citations.
 func matchedAnswer(a *answers.Answer) *visibility.Answer {
 	of := &visibility.Answer{Text: a.Text, Version: a.ModelVersion, Searched: a.Searched, Truncated: a.Truncated}
 	for i := range a.Citations {
@@ -101,6 +104,7 @@ func matchedAnswer(a *answers.Answer) *visibility.Answer {
 	return of
 }
 
+// endedJobs returns ended jobs as package visibility takes them. The types have equal fields.
 func endedJobs(ctx context.Context, db store.Querier, account, run store.ID, after, last int32) ([]visibility.EndedJob, error) {
 	ended, err := jobs.ReadEnded(ctx, db, account, run, after, last)
 	all := make([]visibility.EndedJob, len(ended))

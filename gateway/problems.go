@@ -33,8 +33,10 @@ func (x *exchange) fail(err error) {
 	x.problem(p)
 }
 
-// problemOf chooses the problem for an error of the packages behind the gateway.
+// problemOf chooses the problem for an error of the packages behind the gateway. Any other error is overloaded,
+// unavailable or internal (problem.Of).
 func problemOf(err error) *problem.Problem {
+	// First the errors whose problems contain something of the error.
 	if e, ok := errors.AsType[*runs.QuotaError](err); ok {
 		return &problem.Problem{Code: problem.JobQuotaExceeded, Detail: e.Detail()}
 	}
@@ -57,7 +59,7 @@ func problemOf(err error) *problem.Problem {
 	return problem.Of(err)
 }
 
-// problemsOfErrors are the problems for errors that need no more than a code and a detail.
+// problemsOfErrors are the problems for errors that need no more than a code and a detail. The first match counts.
 var problemsOfErrors = []struct {
 	err          error
 	code, detail string
@@ -91,11 +93,13 @@ func tooManyDeliveries(e *webhooks.TooManyDeliveriesError) *problem.Problem {
 		Detail: "Too many tests and resends of this webhook are pending, or too many were just sent to its host. Retry after the time in Retry-After."}
 }
 
-// refused reports the faults that a run check found in the request body at the given location.
+// refused reports the faults that a run check found in the request body at the given location. The first fault
+// determines the code and the title.
 func refused(r *runs.Refusal, at *request.Location) *problem.Problem {
 	first := r.Faults[0]
 	p := &problem.Problem{Code: first.Code, Title: first.Title, Check: r.Check, Detail: first.Detail}
 	for _, f := range r.Faults {
+		// A single fault without a pointer is in Detail already.
 		if f.Pointer != "" || len(r.Faults) > 1 {
 			p.Errors.Add(at.String()+f.Pointer, f.Detail)
 		}
@@ -138,6 +142,8 @@ func noSuchRoute() *problem.Problem {
 	return &problem.Problem{Code: problem.RouteNotFound, Detail: "No route of this API has this path."}
 }
 
+// limitExceeded has the problem type that IANA registers for an exceeded quota, with the name of the violated policy,
+// which RateLimit-Policy also has.
 func limitExceeded(w *limits.Window) *problem.Problem {
 	return &problem.Problem{Code: problem.RateLimitExceeded, Type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
 		ViolatedPolicies: []string{"minute"}, Header: problem.Retry(secondsLeft(w)),

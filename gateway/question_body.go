@@ -25,6 +25,7 @@ const (
 func readNewQuestion(x *exchange, r *http.Request) (q catalog.Question, err error) {
 	err = readQuestionBody(x, r, []string{"text", "language", "country", "topic", "tags"}, nil, func(o request.Object) {
 		q.Text = readText(o, "text", maxQuestionText)
+		// An empty text has a fault of its length already.
 		if q.Text != "" && !strings.ContainsFunc(q.Text, isVisible) {
 			o.Fault("text", "must not be blank")
 		}
@@ -96,5 +97,6 @@ func readTags(o request.Object) []string {
 
 // hasCharacters reports whether a text has 1 to most characters.
 func hasCharacters(text string, most int) bool {
+	// A text has at least as many bytes as characters, so most texts need not be decoded.
 	return text != "" && (len(text) <= most || utf8.RuneCountInString(text) <= most)
 }

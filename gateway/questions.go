@@ -18,7 +18,7 @@ type questionDocument struct {
 	Language  string   `json:"language"`
 	Country   string   `json:"country"`
 	Topic     string   `json:"topic"`
-	Tags      []string `json:"tags"`
+	Tags      []string `json:"tags"` // never null
 	Status    string   `json:"status"`
 	CreatedAt string   `json:"created_at"`
 }
@@ -30,6 +30,7 @@ func newQuestionDocument(q *catalog.Question) questionDocument {
 	}
 }
 
+// questionList is the list of the shared questions and the account's own, by id. As the models, its pages have an ETag.
 var questionList = list[catalog.QuestionFilter, catalog.Question]{
 	filters: []filter[catalog.QuestionFilter]{
 		formFilter("language", language, func(f *catalog.QuestionFilter) *string { return &f.Language }),
@@ -45,6 +46,7 @@ var questionList = list[catalog.QuestionFilter, catalog.Question]{
 	tagged:  true,
 }
 
+// readQuestion responds with a question that the account can use, shared or its own.
 func (g *Gateway) readQuestion(x *exchange, r *http.Request) error {
 	id, err := questionID(r)
 	if err != nil {
@@ -60,6 +62,8 @@ func (g *Gateway) readQuestion(x *exchange, r *http.Request) error {
 	return nil
 }
 
+// createQuestion adds an own question. The id in Location is not escaped: ids that are made here have no characters
+// that need it.
 func (g *Gateway) createQuestion(x *exchange, r *http.Request) error {
 	body, err := readNewQuestion(x, r)
 	if err != nil {
@@ -75,6 +79,7 @@ func (g *Gateway) createQuestion(x *exchange, r *http.Request) error {
 	})
 }
 
+// changeQuestion changes an own question. A shared one is not found.
 func (g *Gateway) changeQuestion(x *exchange, r *http.Request) error {
 	change, err := readQuestionChange(x, r)
 	if err != nil {
@@ -103,7 +108,7 @@ func questionID(r *http.Request) (string, error) {
 const questionPath = "/v1/catalog/questions/"
 
 // questionURL returns the URL of a question's path, in which the id is one segment, so that the mux neither splits nor
-// cleans it. At a plain address clients may have escaped the id.
+// cleans it. At a plain address clients may have escaped the id. ok is false for any other path.
 func questionURL(path string) (u url.URL, ok bool) {
 	rest, ok := strings.CutPrefix(path, questionPath)
 	if !ok || rest == "" {
@@ -111,6 +116,7 @@ func questionURL(path string) (u url.URL, ok bool) {
 	}
 	id, err := url.PathUnescape(rest)
 	if err != nil {
+		// A lone %, which no id contains: the question is not found.
 		id = rest
 	}
 	return url.URL{Path: questionPath + id, RawPath: questionPath + strings.ReplaceAll(url.PathEscape(id), ".", "%2E")}, true

@@ -12,9 +12,10 @@ import (
 )
 
 // A readQueue bounds the reads that use the database at a time, and the reads that wait. Reads have a separate pool, so
-// that slow reads cannot take the connections of counting and writing.
+// that slow reads cannot take the connections of counting and writing. Changes of brands, questions, schedules and
+// webhooks wait here too, because they use the same pool.
 type readQueue struct {
-	slots   chan struct{}
+	slots   chan struct{} // has an element for each read that uses the database
 	waiting share
 	wait    time.Duration // maxReadWait; longer in tests
 }
@@ -27,7 +28,8 @@ func newReadQueue(atATime, maxWaiting int) *readQueue {
 }
 
 // read calls f with a database that contains everything that was committed when the request was counted: the standby if
-// it has all of that. Otherwise, and if f fails on the standby, it uses the primary.
+// it has all of that. Otherwise, and if f fails on the standby, it uses the primary. position is the WAL position of
+// the request's admission. f may be called twice, and must then start over.
 func (g *Gateway) read(ctx context.Context, position string, f func(context.Context, store.Querier) error) error {
 	if g.cfg.Standby != nil {
 		if done, err := g.cfg.Standby.Read(ctx, position, f); done {
@@ -38,7 +40,7 @@ func (g *Gateway) read(ctx context.Context, position string, f func(context.Cont
 }
 
 // inReads calls f when one of the connections for reads is free. f must not send the response, which a slow client can
-// delay.
+// delay. It ends the turn when f returns.
 func (g *Gateway) inReads(x *exchange, r *http.Request, f func(context.Context) error) error {
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
@@ -89,6 +91,7 @@ func asDocument[T, D any](document func(*T) D) func(*T, error) (any, error) {
 // clients of a DELETE rarely send one, and the body {}.
 func (g *Gateway) deleteInReads(x *exchange, r *http.Request, idOf func(*http.Request) (store.ID, error),
 	f func(ctx context.Context, account, id store.ID) error) error {
+	// An envelope always has a body.
 	if x.envelope != nil || !withoutBody(r) {
 		if err := readEmptyBody(x, r); err != nil {
 			return err
@@ -98,6 +101,7 @@ func (g *Gateway) deleteInReads(x *exchange, r *http.Request, idOf func(*http.Re
 	if err != nil {
 		return err
 	}
+	// The body was read before the wait for a turn, so that a slow client does not hold one.
 	err = g.inReads(x, r, func(ctx context.Context) error { return f(ctx, x.credential().AccountID, id) })
 	if err != nil {
 		return err
@@ -111,6 +115,7 @@ func (g *Gateway) deleteInReads(x *exchange, r *http.Request, idOf func(*http.Re
 // total or of the account, or when the wait takes too long.
 func (r *readQueue) acquire(ctx context.Context, account store.ID) (release func(), err error) {
 	release = func() { <-r.slots }
+	// With a free slot, the account's share of waiting reads does not matter.
 	select {
 	case r.slots <- struct{}{}:
 		return release, nil
@@ -127,6 +132,7 @@ func (r *readQueue) acquire(ctx context.Context, account store.ID) (release func
 		return release, nil
 	case <-timer.C:
 		return nil, batch.ErrOverloaded
+	// The time for the whole request is over, not only the wait.
 	case <-ctx.Done():
 		return nil, batch.ErrOverloaded
 	}
@@ -134,11 +140,11 @@ func (r *readQueue) acquire(ctx context.Context, account store.ID) (release func
 
 // A share counts what is in use, such as bytes or requests, in total and by account.
 type share struct {
-	max, maxOfOne int
+	max, maxOfOne int // in total, and of one account
 
 	mu    sync.Mutex
 	taken int
-	by    map[store.ID]int
+	by    map[store.ID]int // without accounts that have nothing taken
 }
 
 // take reserves n for an account. If that would exceed a bound, it reserves nothing and reports false.

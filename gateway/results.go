@@ -30,6 +30,7 @@ func appendResult(b []byte, r *countedResult) []byte {
 	b = wire.Int(b, "repetition", r.Repetition)
 	b = wire.Text(b, "status", r.Status)
 	b = wire.Int(b, "attempts", r.Attempts)
+	// The name is appended in any case; then the value, or null.
 	if b = wire.Member(b, "answer"); r.Answer != nil {
 		b = appendAnswer(b, r.Answer, r.chars)
 	} else {
@@ -51,10 +52,12 @@ func appendAnswer(b []byte, a *answers.Answer, chars int) []byte {
 	b = append(b, '{')
 	if n := utf8.RuneCountInString(a.Text); chars >= 0 && n > chars {
 		b = wire.Text(b, "text", firstCharacters(a.Text, chars))
+		// Only tools cut texts, so only their results have these members.
 		b = wire.Int(append(wire.Member(b, "text_truncated"), "true"...), "text_characters", n)
 	} else {
 		b = wire.Text(b, "text", a.Text)
 	}
+	// Lists without elements are [], not null.
 	b = append(wire.Member(b, "citations"), '[')
 	for i := range a.Citations {
 		c := &a.Citations[i]
@@ -87,6 +90,7 @@ func appendAnswer(b []byte, a *answers.Answer, chars int) []byte {
 
 // firstCharacters returns the first n characters of a text that has more.
 func firstCharacters(s string, n int) string {
+	// A range over a string has the index of each character.
 	for i := range s {
 		if n == 0 {
 			return s[:i]
@@ -125,6 +129,7 @@ func (r *countedResult) appendBrands(b []byte) []byte {
 		b = wire.ID(b, "brand_id", "brand", r.ids[f.Brand])
 		b = strconv.AppendBool(wire.Member(b, "mentioned"), f.Mentions > 0)
 		b = wire.Int(b, "mentions", int(f.Mentions))
+		// A brand that is cited and not mentioned has no position.
 		if b = wire.Member(b, "position"); f.Position > 0 {
 			b = strconv.AppendInt(b, int64(f.Position), 10)
 		} else {
@@ -140,7 +145,7 @@ func (r *countedResult) appendBrands(b []byte) []byte {
 // resultsQuery is what the parameters of GET /v1/runs/{id}/results say.
 type resultsQuery struct {
 	results.Filter
-	brand *store.ID
+	brand *store.ID // nil: results are not selected by a brand
 	visibility.Choice
 }
 
@@ -155,6 +160,7 @@ var resultList = list[resultsQuery, countedResult]{
 		boolFilter("cited", func(q *resultsQuery) **bool { return &q.Cited }),
 	},
 	depend: func(x *exchange, f *problem.Faults) {
+		// mentioned and cited say nothing without a brand, nor a brand without one of them.
 		switch chooses := x.given("mentioned") || x.given("cited"); {
 		case chooses && !x.given("brand_id"):
 			f.AddParameter("brand_id", "is required with mentioned and cited")
@@ -170,6 +176,7 @@ var resultList = list[resultsQuery, countedResult]{
 // readResults responds with a page of a run's results.
 func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 	var q resultsQuery
+	// The list's own handler is not used: the query needs the run and a choice of brands.
 	selected, err := resultList.parameters(g, x, &q)
 	if err != nil {
 		return err
@@ -180,11 +187,13 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 	}
 	after := 0
 	if selected.After != nil {
+		// The cursor is authentic, so an error is internal.
 		if after, err = strconv.Atoi(selected.After.Text); err != nil {
 			return err
 		}
 	}
 	account := x.credential().AccountID
+	// resultList.depend has ensured that mentioned or cited is given with it.
 	if q.brand != nil {
 		q.Choice.Brand = *q.brand
 		q.Choose = func(ctx context.Context, db store.Querier, after int32, n int) ([]int32, error) {
@@ -228,6 +237,7 @@ func countResults(ctx context.Context, db store.Querier, account, run store.ID, 
 	if len(page) == 0 {
 		return counted, nil
 	}
+	// The page is in the order of ordinals, so its first and last jobs bound the facts.
 	facts, active, err := visibility.ReadFacts(ctx, db, account, run, page[0].Key.Ordinal, page[len(page)-1].Key.Ordinal)
 	if err != nil {
 		return nil, err
@@ -238,9 +248,11 @@ func countResults(ctx context.Context, db store.Querier, account, run store.ID, 
 	}
 	for i := range counted {
 		r := &counted[i]
+		// An answer without facts is not counted yet, or empty or truncated.
 		fact, found := facts[r.Key.Ordinal]
 		found = found && r.Status == "completed" // else the job was settled after the page was read
 		r.counted, r.brands, r.ids = found, fact.Brands, ids
+		// Brands that are not mentioned have no position and follow in the order of ids.
 		slices.SortFunc(r.brands, func(a, b visibility.BrandFact) int {
 			return cmp.Or(cmp.Compare(rank(a), rank(b)), ids[a.Brand].Compare(ids[b.Brand]))
 		})

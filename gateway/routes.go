@@ -33,6 +33,7 @@ type input struct {
 func (r *route) name() string { return r.method + " " + r.path }
 
 var (
+	// Scopes and headers that several routes have in common.
 	readRuns    = []string{"runs:read"}
 	writeRuns   = []string{"runs:write"}
 	useRuns     = []string{"runs:read", "runs:write"}
@@ -45,6 +46,7 @@ var (
 // A new route is its entry here, its handler, its golden files, and its operation in reference/openapi.json. Tests compare
 // the operation with the entry, the handler and the files.
 var routes = []route{
+	// The fields are method, path, golden, scopes, entitled, handle and input.
 	{"GET", "/v1/me", "me", nil, false, (*Gateway).me, input{}},
 	{"GET", "/v1/runs", "runs.list", readRuns, true, runList.serve, input{query: runList.query()}},
 	{"GET", "/v1/runs/{id}", "runs.read", readRuns, true, (*Gateway).readRun, input{}},
@@ -120,6 +122,7 @@ func (g *Gateway) dispatch(x *exchange, r *http.Request) {
 		}
 		x.routedURL = url.URL{Path: x.path}
 	}
+	// A shallow copy with the logical method and path. Handlers read headers and the body from it as from the original.
 	x.routed = *r
 	x.routed.Method, x.routed.URL = x.method, &x.routedURL
 	g.routes.ServeHTTP(x, &x.routed)
@@ -141,6 +144,7 @@ func (g *Gateway) newRoutes() *http.ServeMux {
 	for path, byMethod := range byPath {
 		mux.Handle(path, g.pathHandler(path, byMethod))
 	}
+	// The pattern / matches what no other pattern does. The mux itself never writes a response.
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { w.(*exchange).fail(noSuchRoute()) })
 	return mux
 }
@@ -157,6 +161,7 @@ func (g *Gateway) pathHandler(path string, byMethod map[string]int) http.Handler
 			return
 		}
 		r := &routes[i]
+		// Set before any check, so that the log and the metrics name the route of a rejected request too.
 		x.route, x.routeIndex = r, i
 		if r.method == http.MethodGet && x.envelope != nil {
 			// Caches, logs and retrying clients rely on reads being sent by GET.
@@ -170,7 +175,7 @@ func (g *Gateway) pathHandler(path string, byMethod map[string]int) http.Handler
 }
 
 // serveRoute calls the route's handler if the credential may use the route. The handlers of routes that have parameters
-// report unknown ones together with other faults.
+// report unknown ones together with other faults. The order of the checks is part of the API (README.md, Architecture).
 func (g *Gateway) serveRoute(x *exchange, req *http.Request, r *route) error {
 	c := x.credential()
 	if r.entitled && !c.Plan.Entitled(auth.APIAccess) {

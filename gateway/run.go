@@ -26,6 +26,7 @@ func appendRun(b []byte, r *runs.Run) []byte {
 	b = wire.Text(b, "country", r.Country)
 	b = wire.Text(b, "language", r.Language)
 	b = wire.Int(b, "total_jobs", r.TotalJobs)
+	// The counts add up to total_jobs.
 	b = append(wire.Member(b, "jobs"), '{')
 	b = wire.Int(b, "queued", r.Queued())
 	b = wire.Int(b, "running", r.Running)
@@ -42,6 +43,7 @@ func appendRun(b []byte, r *runs.Run) []byte {
 // EncodeRun returns a run as GET /v1/runs/{id} does. Events about runs contain it.
 func EncodeRun(r *runs.Run) []byte { return appendRun(make([]byte, 0, 512), r) }
 
+// runList is the list of runs. With ids, the default limit is their number, so that they fit on one page.
 var runList = list[runs.Filter, runs.Run]{
 	filters: []filter[runs.Filter]{
 		idsFilter("id", "run", func(f *runs.Filter) *[]store.ID { return &f.IDs }),
@@ -63,6 +65,7 @@ var runList = list[runs.Filter, runs.Run]{
 	append:  appendRun,
 }
 
+// readRun does not wait in the queue of reads: package runs reads the runs of concurrent requests in one statement.
 func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 	id, err := runID(r)
 	if err != nil {
@@ -91,6 +94,7 @@ func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
 	run, err := g.cfg.Runs.Cancel(ctx, x.credential().AccountID, id)
+	// Only with this error does Cancel return a run besides the error.
 	if errors.Is(err, runs.ErrFinal) {
 		return &problem.Problem{Code: problem.RunFinal, Detail: "The run is " + run.Status + "; a final run cannot be canceled."}
 	}

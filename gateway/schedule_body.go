@@ -20,11 +20,13 @@ import (
 )
 
 var (
+	// The members of a new schedule and of a change.
 	newScheduleMembers    = bodyMembers{[]string{"name", "cadence", "at", "time_zone", "run"}, []string{"weekday", "day", "alerts"}}
 	scheduleChangeMembers = bodyMembers{nil, []string{"name", "cadence", "at", "weekday", "day", "time_zone", "run", "alerts", "status"}}
 )
 
-// A scheduleBody is a body that describes a schedule, and its location. proposal is nil if it has no run.
+// A scheduleBody is a body that describes a schedule, and its location. proposal is nil if it has no run. Object and
+// Change both have a member At: Object.At is the location of the body, Change.At the time of day.
 type scheduleBody struct {
 	request.Object
 	schedules.Change
@@ -47,9 +49,11 @@ func readScheduleBody(x *exchange, r *http.Request, members bodyMembers) (*sched
 	b.readZone()
 	if run := b.Member("run"); run != nil {
 		var faults problem.Faults
+		// The member run has the form of the body of POST /v1/runs.
 		b.proposal, faults = readProposal(run, at.Member("run"))
 		f = append(f, faults...)
 		p := b.proposal
+		// The schedule stores the terms, and the checks need the proposal.
 		b.Run = &schedules.RunTerms{ModelIDs: p.ModelIDs, QuestionIDs: p.QuestionIDs, Repetitions: p.Repetitions,
 			MeasurementType: p.MeasurementType, Locale: p.Locale, Country: p.Country, Language: p.Language}
 	}
@@ -61,6 +65,7 @@ func readScheduleBody(x *exchange, r *http.Request, members bodyMembers) (*sched
 	if isNew && b.MinChange == nil {
 		b.MinChange = new(schedules.DefaultMinChange)
 	}
+	// A change is checked together with the stored members, by Schedules.Merge.
 	if isNew {
 		b.addRuleFaults(&f)
 	}
@@ -75,6 +80,7 @@ func (b *scheduleBody) addRuleFaults(f *problem.Faults) {
 	if b.Cadence == nil || !slices.Contains(schedules.Cadences, *b.Cadence) {
 		return
 	}
+	// A member that is missing is nil or zero here.
 	rule := schedules.Rule{Cadence: *b.Cadence}
 	if b.Change.At != nil {
 		rule.At = *b.Change.At
@@ -90,6 +96,7 @@ func (b *scheduleBody) addRuleFaults(f *problem.Faults) {
 	}
 }
 
+// readName sets a name that is not valid too; the request has a fault then. So do the readers below.
 func (b *scheduleBody) readName() {
 	v := b.Member("name")
 	if v == nil {
@@ -112,6 +119,8 @@ func (b *scheduleBody) readName() {
 // clockTime is the form of a time of day.
 var clockTime = store.Pattern(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
 
+// readAt reads HH:MM as minutes after midnight. A time that is not valid is 00:00, so that addRuleFaults reports no
+// second fault of it.
 func (b *scheduleBody) readAt() {
 	if b.Member("at") == nil {
 		return
@@ -126,6 +135,7 @@ func (b *scheduleBody) readAt() {
 // readDays reads weekday and day, which may be null.
 func (b *scheduleBody) readDays() {
 	if v := b.Member("weekday"); v != nil {
+		// Null removes a stored weekday, and a missing member keeps it.
 		b.Weekday = &schedules.Word{}
 		if v.Kind != strictjson.KindNull {
 			b.Weekday.Value = b.OneOf("weekday", schedules.Weekdays)
@@ -139,6 +149,7 @@ func (b *scheduleBody) readDays() {
 	}
 }
 
+// readZone checks the name against the database of time zones, which is part of the program.
 func (b *scheduleBody) readZone() {
 	v := b.Member("time_zone")
 	if v == nil {
@@ -159,6 +170,7 @@ func (b *scheduleBody) readAlerts(at *request.Location, f *problem.Faults) {
 	if v == nil {
 		return
 	}
+	// NewObject reports an alert setting that is no object, lacks the member or has another.
 	o := request.NewObject(v, at.Member("alerts"), f, "min_change")
 	change := o.Member("min_change")
 	if change == nil {
@@ -177,6 +189,7 @@ func tenThousandths(v *strictjson.Value) (visibility.Decimal, bool) {
 	if v.Kind != strictjson.KindNumber || len(v.Text) > longest {
 		return 0, false
 	}
+	// Exponents of three digits are rejected for the same reason. The parser has checked the syntax.
 	if at := strings.IndexAny(v.Text, "eE"); at >= 0 && len(v.Text)-at > len("e-99") {
 		return 0, false
 	}
@@ -184,6 +197,7 @@ func tenThousandths(v *strictjson.Value) (visibility.Decimal, bool) {
 	if !ok || r.Sign() < 0 || r.Cmp(big.NewRat(1, 1)) > 0 {
 		return 0, false
 	}
+	// The numerator is the number only if IsInt reports true; otherwise it has more than four decimals.
 	r.Mul(r, big.NewRat(10_000, 1))
 	return visibility.Decimal(r.Num().Int64()), r.IsInt()
 }

@@ -21,21 +21,22 @@ type scheduleDocument struct {
 	Status       string         `json:"status"`
 	PausedReason *string        `json:"paused_reason"`
 	Cadence      string         `json:"cadence"`
-	At           string         `json:"at"`
-	Weekday      *string        `json:"weekday"`
-	Day          *int           `json:"day"`
+	At           string         `json:"at"`      // HH:MM in the time zone; hourly: the minute
+	Weekday      *string        `json:"weekday"` // of a weekly schedule
+	Day          *int           `json:"day"`     // of a monthly schedule
 	TimeZone     string         `json:"time_zone"`
 	Run          newRun         `json:"run"`
 	Alerts       scheduleAlerts `json:"alerts"`
-	NextAt       *string        `json:"next_at"`
-	NextTimes    []string       `json:"next_times"`
-	LastDueAt    *string        `json:"last_due_at"`
+	NextAt       *string        `json:"next_at"`     // null while it is paused
+	NextTimes    []string       `json:"next_times"`  // the next due times, also while it is paused
+	LastDueAt    *string        `json:"last_due_at"` // null before the first due time
 	LastRunID    *string        `json:"last_run_id"`
-	CredentialID string         `json:"credential_id"`
+	CredentialID string         `json:"credential_id"` // for which the schedule acts
 	CreatedAt    string         `json:"created_at"`
 	UpdatedAt    string         `json:"updated_at"`
 }
 
+// scheduleAlerts has the smallest difference of a rate that opens an alert.
 type scheduleAlerts struct {
 	MinChange visibility.Decimal `json:"min_change"`
 }
@@ -60,6 +61,7 @@ func newScheduleDocument(s *schedules.Schedule, after time.Time) scheduleDocumen
 	return d
 }
 
+// newListedDocument shows the due times after the time of the database's clock at which the schedule was read.
 func newListedDocument(s *schedules.Listed) scheduleDocument {
 	return newScheduleDocument(&s.Schedule, s.Now)
 }
@@ -72,6 +74,7 @@ func (EventData) Occurrence(o *schedules.Occurrence) []byte {
 	return wire.Encode(newOccurrenceDocument(o))
 }
 
+// scheduleList is the list of schedules, newest first.
 var scheduleList = list[schedules.Filter, schedules.Listed]{
 	filters: []filter[schedules.Filter]{
 		wordFilter("status", schedules.Statuses, func(f *schedules.Filter) *string { return &f.Status }),
@@ -86,13 +89,13 @@ type occurrenceDocument struct {
 	ScheduleID  string  `json:"schedule_id"`
 	DueAt       string  `json:"due_at"`
 	LastDueAt   string  `json:"last_due_at"`
-	Count       int     `json:"count"`
+	Count       int     `json:"count"` // of due times, if several were missed in a row
 	Status      string  `json:"status"`
-	Code        *string `json:"code"`
+	Code        *string `json:"code"` // why it was skipped; null: a run was created
 	Detail      *string `json:"detail"`
 	RunID       *string `json:"run_id"`
 	CreatedAt   string  `json:"created_at"`
-	EvaluatedAt *string `json:"evaluated_at"`
+	EvaluatedAt *string `json:"evaluated_at"` // when alerts were derived from the run
 }
 
 func newOccurrenceDocument(o *schedules.Occurrence) occurrenceDocument {
@@ -116,12 +119,15 @@ var occurrenceList = list[string, schedules.Occurrence]{
 	append:  encoded(newOccurrenceDocument),
 }
 
+// createSchedule adds a schedule that acts for the credential of the request. The run is checked now, so that a run
+// that can never be created is rejected, and again at each due time.
 func (g *Gateway) createSchedule(x *exchange, r *http.Request) error {
 	body, err := readScheduleBody(x, r, newScheduleMembers)
 	if err != nil {
 		return err
 	}
 	return body.refused(g.respondInReads(x, r, http.StatusCreated, func(ctx context.Context) (any, error) {
+		// The checks read the catalog on other connections, so they precede the transaction of Create.
 		if err := g.checkRun(ctx, x, body); err != nil {
 			return nil, err
 		}
@@ -139,11 +145,13 @@ func (g *Gateway) checkRun(ctx context.Context, x *exchange, body *scheduleBody)
 	if body.proposal == nil {
 		return nil
 	}
+	// As in createRun: the orderer is the credential of the request.
 	body.proposal.Orderer, body.proposal.CatalogRevision = runs.OrdererOf(x.credential()), x.admission.CatalogRevision
 	_, err := g.cfg.Runs.Check(ctx, body.proposal)
 	return err
 }
 
+// readSchedule responds with a schedule, and with its due times after the parameter after or, without it, after now.
 func (g *Gateway) readSchedule(x *exchange, r *http.Request) error {
 	after, err := afterOf(x)
 	if err != nil {
@@ -178,6 +186,7 @@ func (g *Gateway) changeSchedule(x *exchange, r *http.Request) error {
 	}
 	return body.refused(g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
 		account := x.credential().AccountID
+		// Without a lock: Update merges again, under the lock of the schedule.
 		if _, err := g.cfg.Schedules.Merge(ctx, account, id, body.Change); err != nil {
 			return nil, err
 		}
@@ -197,6 +206,7 @@ func scheduleID(r *http.Request) (store.ID, error) { return pathID(r, "sched", s
 // refused returns the problem for an error that is about members of the body, and other errors as they are.
 func (b *scheduleBody) refused(err error) error {
 	if e, ok := errors.AsType[*runs.Refusal](err); ok {
+		// The proposal is at the member run, so the pointers of its faults begin there.
 		return refused(e, b.Object.At.Member("run"))
 	}
 	if e, ok := errors.AsType[*schedules.InvalidError](err); ok {

@@ -27,14 +27,14 @@ type sourcesDocument struct {
 // sourceDocument is a host with an owner, or a page.
 type sourceDocument struct {
 	Host          string        `json:"host"`
-	URL           *string       `json:"url"`
-	Owner         string        `json:"owner"`
-	BrandID       *string       `json:"brand_id"`
-	Answers       int64         `json:"answers"`
+	URL           *string       `json:"url"`      // null: the row is a host
+	Owner         string        `json:"owner"`    // own, competitor or other
+	BrandID       *string       `json:"brand_id"` // of the owner; null: other
+	Answers       int64         `json:"answers"`  // that cite it
 	CitationShare shareDocument `json:"citation_share"`
-	Models        int           `json:"models"`
+	Models        int           `json:"models"` // whose answers cite it
 	Questions     int           `json:"questions"`
-	FirstCitedAt  string        `json:"first_cited_at"`
+	FirstCitedAt  string        `json:"first_cited_at"` // the creation of the first run that cites it
 	LastCitedAt   string        `json:"last_cited_at"`
 }
 
@@ -54,6 +54,7 @@ var sourcesFilters = slices.Concat([]filter[sourcesQuery]{
 	runFilter("run_id", func(q *sourcesQuery) **store.ID { return &q.Run }),
 }, answerFilters((*sourcesQuery).filter), []filter[sourcesQuery]{
 	brandFilter(func(q *sourcesQuery) **store.ID { return &q.Brand }),
+	// The default level is domain.
 	{"level", "domain or url", func(q *sourcesQuery, v string) bool {
 		q.ByPage = v == "url"
 		return v == "domain" || v == "url"
@@ -82,6 +83,7 @@ func (w *window) isWide(from, to *time.Time) bool {
 func (g *Gateway) readSources(x *exchange, r *http.Request) error {
 	q := sourcesQuery{window: window{zoneName: "UTC", zone: time.UTC}, selected: store.Page{Limit: defaultLimit}}
 	faults := readFilters(x, sourcesFilters, &q)
+	// limit and cursor are no filters, so that the filters can be listed without them; readFilters skips them.
 	for _, p := range x.params {
 		if p.Fault != "" {
 			continue
@@ -90,6 +92,7 @@ func (g *Gateway) readSources(x *exchange, r *http.Request) error {
 			faults.AddParameter(p.Name, wrong)
 		}
 	}
+	// After all parameters: the zone may follow the dates.
 	q.From, q.To = q.span("from", "to", &faults)
 	if q.ByPage && !x.given("run_id") && (!x.given("from") || !x.given("to") || q.isWide(q.From, q.To)) {
 		faults.AddParameter("level", "url requires run_id, or from and to that are at most 92 days apart")
@@ -106,6 +109,7 @@ func (g *Gateway) readSources(x *exchange, r *http.Request) error {
 	})
 }
 
+// sourcesPage returns the rows after the cursor, up to the limit or, for a tool, up to the size of its result.
 func (g *Gateway) sourcesPage(x *exchange, q *sourcesQuery, found *visibility.Sources) (page, error) {
 	rows := rowsAfter(found.Rows, q.selected.After)
 	return x.fit(min(len(rows), q.selected.Limit), func(n int) page {
@@ -113,6 +117,7 @@ func (g *Gateway) sourcesPage(x *exchange, q *sourcesQuery, found *visibility.So
 	})
 }
 
+// sourcesPageOf returns the page with exactly these rows. more reports whether others follow.
 func (g *Gateway) sourcesPageOf(x *exchange, found *visibility.Sources, rows []visibility.SourceRow, more bool) page {
 	d := sourcesDocument{
 		Data: []sourceDocument{}, HasMore: more, Answers: newAnswerCounts(found.Answers), Complete: found.Answers.Complete(),
@@ -129,6 +134,7 @@ func (g *Gateway) sourcesPageOf(x *exchange, found *visibility.Sources, rows []v
 	return p
 }
 
+// newSourceDocument returns the wire form of a row. Page keys have no scheme, so https is assumed.
 func newSourceDocument(row *visibility.SourceRow) sourceDocument {
 	d := sourceDocument{
 		Host: row.Host, Owner: row.Owner, BrandID: idOrNull("brand", row.Brand), Answers: row.Answers,
@@ -147,6 +153,7 @@ func sourcePosition(row *visibility.SourceRow) string {
 	if row.Brand != nil {
 		brand = row.Brand.Text("brand")
 	}
+	// 16 bytes of the hash are enough to tell the rows with equal counts from each other.
 	hash := sha256.Sum256([]byte(row.Host + "\n" + row.Page + "\n" + brand))
 	return strconv.FormatInt(row.Answers, 10) + " " + hex.EncodeToString(hash[:16])
 }
@@ -160,6 +167,7 @@ func rowsAfter(rows []visibility.SourceRow, after *store.Position) []visibility.
 	answers, _ := strconv.ParseInt(count, 10, 64) // the cursor is authentic
 	for i := range rows {
 		switch {
+		// Rows are in descending order of answers, so the row of the cursor has moved or is gone.
 		case rows[i].Answers < answers:
 			return rows[i:]
 		case rows[i].Answers == answers && sourcePosition(&rows[i]) == after.Text:

@@ -17,8 +17,9 @@ type usageDocument struct {
 	Quota usageQuota `json:"quota"`
 }
 
+// usageJobs counts jobs. Jobs that are neither completed, failed nor canceled are unfinished.
 type usageJobs struct {
-	Ordered   int64 `json:"ordered"`
+	Ordered   int64 `json:"ordered"` // in all runs of the month
 	Completed int64 `json:"completed"`
 	Failed    int64 `json:"failed"`
 	Canceled  int64 `json:"canceled"`
@@ -27,11 +28,13 @@ type usageJobs struct {
 // usageQuota is the current quota. Its members are null without one.
 type usageQuota struct {
 	JobsPerMonth *int64 `json:"jobs_per_month"`
-	Remaining    *int64 `json:"remaining"`
+	Remaining    *int64 `json:"remaining"` // of the month shown
 }
 
+// monthForm is the layout of a month for package time.
 const monthForm = "2006-01"
 
+// readUsage responds with the usage of a month. The current month is the database's, not this machine's.
 func (g *Gateway) readUsage(x *exchange, r *http.Request) error {
 	f := x.params.Faults(x.route.input.query)
 	var month *time.Time // nil: the current one
@@ -54,6 +57,7 @@ func (g *Gateway) readUsage(x *exchange, r *http.Request) error {
 	})
 }
 
+// newUsageDocument returns the wire form of usage. The quota is the current one, also for a past month; nil: none.
 func newUsageDocument(u runs.MonthlyUsage, quota *int64) usageDocument {
 	d := usageDocument{
 		Month: u.Month.UTC().Format(monthForm), Runs: u.Runs,

@@ -14,7 +14,7 @@ import (
 	"aiv/store/strictjson"
 )
 
-// readWebhookBody reads the members of a webhook that a client sets.
+// readWebhookBody reads the members of a webhook that a client sets. Members that the body does not have are nil.
 func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, optional []string) (*webhooks.Change, error) {
 	body, at, err := bodyOf(x, r)
 	if err != nil {
@@ -23,9 +23,11 @@ func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, option
 	var f problem.Faults
 	o := request.NewOpenObject(body, at, &f, required, optional)
 	c := &webhooks.Change{Events: readEventTypes(o)}
+	// The URL is stored in the form that ParseURL returns. A value that is no string has its fault already.
 	if v := o.Member("url"); v != nil {
 		text := o.Text("url")
 		if v.Kind == strictjson.KindString {
+			// The error is written for clients: it says what a URL must be.
 			if text, err = g.cfg.Webhooks.ParseURL(text); err != nil {
 				o.Fault("url", err.Error())
 			}
@@ -47,6 +49,7 @@ func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, option
 // readEventTypes reads the member events: types, none twice, or "*" alone.
 func readEventTypes(o request.Object) []string {
 	types := events.Types()
+	// A missing or malformed member is nil, and an empty list is a fault.
 	items := o.Array("events", "types", 1, len(types))
 	if items == nil {
 		return nil
@@ -55,6 +58,7 @@ func readEventTypes(o request.Object) []string {
 	for i, item := range items {
 		texts[i] = item.Text
 		at := "events/" + strconv.Itoa(i)
+		// Each item gets one fault, the first that applies.
 		switch first := slices.Index(texts[:i], item.Text); {
 		case item.Kind == strictjson.KindString && item.Text == webhooks.All && len(items) > 1:
 			o.Fault(at, `must be alone, because "*" means all types`)

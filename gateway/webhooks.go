@@ -16,19 +16,20 @@ type webhookDocument struct {
 	ID             string   `json:"id"`
 	URL            string   `json:"url"`
 	Description    string   `json:"description"`
-	Events         []string `json:"events"`
-	Enabled        bool     `json:"enabled"`
-	DisabledReason *string  `json:"disabled_reason"`
+	Events         []string `json:"events"`          // types, or "*" alone
+	Enabled        bool     `json:"enabled"`         // false if and only if there is a reason
+	DisabledReason *string  `json:"disabled_reason"` // null: it is enabled
 	CreatedAt      string   `json:"created_at"`
 	UpdatedAt      string   `json:"updated_at"`
 }
 
-// webhookWithSecret is the response of the routes that make a secret.
+// webhookWithSecret is the response of the routes that make a secret. No other route shows the secret again.
 type webhookWithSecret struct {
 	webhookDocument
 	Secret string `json:"secret"`
 }
 
+// newWebhookDocument returns the wire form of an endpoint. An endpoint is enabled unless there is a reason why not.
 func newWebhookDocument(e *webhooks.Endpoint) webhookDocument {
 	return webhookDocument{ID: e.ID.Text("wh"), URL: e.URL, Description: e.Description, Events: e.Events, Enabled: e.DisabledReason == nil,
 		DisabledReason: e.DisabledReason, CreatedAt: store.FormatTime(e.CreatedAt), UpdatedAt: store.FormatTime(e.UpdatedAt)}
@@ -38,6 +39,7 @@ func newWebhookWithSecret(e *webhooks.Endpoint, secret string) webhookWithSecret
 	return webhookWithSecret{newWebhookDocument(e), secret}
 }
 
+// webhookList is the list of webhooks, newest first. It has no filter.
 var webhookList = list[struct{}, webhooks.Endpoint]{
 	read: func(ctx context.Context, db store.Querier, x *exchange, _ struct{}, page store.Page) ([]webhooks.Endpoint, error) {
 		return webhooks.List(ctx, db, x.credential().AccountID, page)
@@ -46,6 +48,7 @@ var webhookList = list[struct{}, webhooks.Endpoint]{
 	append:  encoded(newWebhookDocument),
 }
 
+// createWebhook adds a webhook and responds with its secret. It requires the read scopes of the types.
 func (g *Gateway) createWebhook(x *exchange, r *http.Request) error {
 	c, err := g.readWebhookBody(x, r, []string{"url", "events"}, []string{"description"})
 	if err != nil {
@@ -54,6 +57,7 @@ func (g *Gateway) createWebhook(x *exchange, r *http.Request) error {
 	if err := x.maySubscribe(c.Events); err != nil {
 		return err
 	}
+	// Create takes all members, and a missing description is empty.
 	description := ""
 	if c.Description != nil {
 		description = *c.Description
@@ -68,6 +72,7 @@ func (g *Gateway) createWebhook(x *exchange, r *http.Request) error {
 	})
 }
 
+// readWebhook responds with a webhook, without its secret.
 func (g *Gateway) readWebhook(x *exchange, r *http.Request) error {
 	id, err := webhookID(r)
 	if err != nil {
@@ -85,6 +90,7 @@ func (g *Gateway) changeWebhook(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// Without new types, c.Events is nil and requires nothing.
 	if err := x.maySubscribe(c.Events); err != nil {
 		return err
 	}
@@ -92,6 +98,7 @@ func (g *Gateway) changeWebhook(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// For a new URL, Update calls maySubscribe with the current and pending types, under the lock of the webhook.
 	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
 		return asDocument(newWebhookDocument)(g.cfg.Webhooks.Update(ctx, x.credential().AccountID, id, *c, x.maySubscribe))
 	})
@@ -101,6 +108,7 @@ func (g *Gateway) deleteWebhook(x *exchange, r *http.Request) error {
 	return g.deleteInReads(x, r, webhookID, g.cfg.Webhooks.Delete)
 }
 
+// rotateWebhook responds with a new secret.
 func (g *Gateway) rotateWebhook(x *exchange, r *http.Request) error {
 	id, err := x.webhookCommand(r)
 	if err != nil {
@@ -115,6 +123,7 @@ func (g *Gateway) rotateWebhook(x *exchange, r *http.Request) error {
 	})
 }
 
+// testWebhook has an event sent to the webhook only, and responds with the event.
 func (g *Gateway) testWebhook(x *exchange, r *http.Request) error {
 	id, err := x.webhookCommand(r)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 // A window contains a time zone and times. Each time is a date in the zone, or an RFC 3339 time.
 type window struct {
-	zoneName string
-	zone     *time.Location
+	zoneName string            // as sent, for the response
+	zone     *time.Location    // UTC if the parameter is not given; never nil
 	times    map[string]string // by parameter
 }
 
@@ -41,6 +41,8 @@ func momentFilter[F any](name string, at func(*F) *window) filter[F] {
 			w.times = make(map[string]string)
 		}
 		w.times[name] = v
+		// This checks the form. In the request's zone, a date at the end of the years 1 to 9999 may still be wrong; see
+		// at.
 		_, err := moment(v, time.UTC)
 		return err == nil
 	}}
@@ -72,7 +74,8 @@ func (w *window) at(name string, f *problem.Faults) *time.Time {
 	return &t
 }
 
-// span returns the times of two parameters, and reports a fault if the first is not before the second.
+// span returns the times of two parameters, and reports a fault if the first is not before the second. A time that is
+// missing or wrong is nil, without a second fault.
 func (w *window) span(from, to string, f *problem.Faults) (a, b *time.Time) {
 	a, b = w.at(from, f), w.at(to, f)
 	if a != nil && b != nil && !a.Before(*b) {

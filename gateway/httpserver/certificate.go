@@ -15,9 +15,9 @@ type Certificate struct {
 	log               *slog.Logger
 
 	mu       sync.Mutex
-	current  *tls.Certificate
-	read     time.Time // when the files were read
-	reported string    // what is wrong and was logged
+	current  *tls.Certificate // never nil after NewCertificate
+	read     time.Time        // when the files were read
+	reported string           // what is wrong and was logged
 }
 
 // NewCertificate reads the pair. An error means that it cannot be used.
@@ -41,6 +41,7 @@ func (c *Certificate) Config() *tls.Config {
 	}
 }
 
+// newest returns the pair to serve. All handshakes wait while one of them reads the files.
 func (c *Certificate) newest() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +51,7 @@ func (c *Certificate) newest() *tls.Certificate {
 	return c.current
 }
 
-// refresh reads the files.
+// refresh reads the files. c.mu is locked, or c is not in use yet.
 func (c *Certificate) refresh() error {
 	c.read = time.Now()
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
@@ -75,6 +76,7 @@ func (c *Certificate) report(err error) {
 		wrong = append(wrong, "the certificate is not valid before "+leaf.NotBefore.Format(time.RFC3339)+"; clients reject it")
 	}
 	text := strings.Join(wrong, "; ")
+	// A fault that lasts is logged once; another one, or the same after a success, is logged again.
 	if text != "" && text != c.reported {
 		c.log.Warn(text, "file", c.certFile)
 	}

@@ -38,7 +38,7 @@ type Listener struct {
 	byAddress map[netip.Prefix]int
 	rejected  [2]uint64 // beyond Max, beyond MaxPerAddress
 	failed    uint64    // accept errors
-	logged    time.Time
+	logged    time.Time // when warn last logged a line
 }
 
 // NewListener returns l with bounds.
@@ -51,6 +51,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
+			// The server waits and calls Accept again after an error such as a lack of descriptors. A closed listener
+			// is the end.
 			if !errors.Is(err, net.ErrClosed) {
 				l.mu.Lock()
 				l.failed++
@@ -68,6 +70,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
+// acquire counts a new connection, or counts its rejection and reports false. address is not valid for a Unix socket.
 func (l *Listener) acquire(address netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,6 +87,7 @@ func (l *Listener) acquire(address netip.Prefix) bool {
 		}
 		l.byAddress[address]++
 	}
+	// The first call is for connection 1, the next for 513.
 	if l.open++; l.open > l.grown && l.cfg.Grown != nil {
 		l.grown += GrowthStep
 		l.cfg.Grown()
@@ -91,6 +95,7 @@ func (l *Listener) acquire(address netip.Prefix) bool {
 	return true
 }
 
+// release ends the count of a connection that acquire has counted.
 func (l *Listener) release(address netip.Prefix) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,6 +135,7 @@ type limitedConn struct {
 	closed  sync.Once
 }
 
+// Close may be called several times; only the first call releases the share.
 func (c *limitedConn) Close() error {
 	c.closed.Do(func() { c.l.release(c.address) })
 	return c.Conn.Close()
@@ -150,6 +156,7 @@ func addressOf(c net.Conn) netip.Prefix {
 	if !ok {
 		return netip.Prefix{}
 	}
+	// A listener of both families reports IPv4 addresses as IPv6 ones.
 	address := tcp.AddrPort().Addr().Unmap()
 	bits := 32
 	if address.Is6() {

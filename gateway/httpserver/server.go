@@ -20,7 +20,7 @@ const (
 	readTimeout  = 20 * time.Second
 	writeTimeout = 2 * time.Minute
 	idleTimeout  = 2 * time.Minute
-	maxHeader    = 16 << 10
+	maxHeader    = 16 << 10 // bytes
 )
 
 // New returns a server for the listener of clients.
@@ -52,6 +52,7 @@ const idleGrace = time.Second
 func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Duration) error {
 	var leaving atomic.Bool
 	var open atomic.Int64
+	// Closing a connection is always its last state, because no handler hijacks one.
 	s.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
@@ -74,13 +75,17 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 		return err
 	case <-ctx.Done():
 	}
+	// Shutdown: new connections are refused, open ones get idleGrace, and then only requests in progress are waited
+	// for.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	leaving.Store(true)
 	l.Close()
+	// Serve has returned, so no connection is added to open.
 	<-failed
 	waitForNone(ending, &open, idleGrace)
 	if err := s.Shutdown(ending); err != nil {
+		// The time is over: the rest of the requests lose their connections.
 		return errors.Join(err, s.Close())
 	}
 	return nil

@@ -13,9 +13,9 @@ import (
 
 // Arguments are what a call passes to a tool, without those that are null.
 type Arguments struct {
-	Faults problem.Faults // unknown, missing and mistyped arguments
-	given  []strictjson.Member
-	taken  []string // the names of those that were taken
+	Faults problem.Faults      // unknown, missing and mistyped arguments
+	given  []strictjson.Member // in the order sent, without those that were taken
+	taken  []string            // the names of those that were taken
 }
 
 // At is where the arguments are, in the pointers of faults.
@@ -89,6 +89,7 @@ func (a *Arguments) Take(name string) *strictjson.Value {
 		return nil
 	}
 	v := a.given[i].Value
+	// A copy: Arguments are passed by value and share the array.
 	a.given = slices.Delete(slices.Clone(a.given), i, i+1)
 	return &v
 }
@@ -102,7 +103,8 @@ func (a *Arguments) TakeText(name string) string {
 }
 
 // TakeInteger is Take for an integer that the route does not see. It returns the default if the argument was not given,
-// and adds a fault if the value is outside the bounds of the schema.
+// and adds a fault if the value is outside the bounds of the schema. The schema of the argument must have a default and
+// both bounds.
 func (a *Arguments) TakeInteger(t *Tool, name string) int {
 	s := t.argument(name)
 	v := a.Take(name)
@@ -110,6 +112,7 @@ func (a *Arguments) TakeInteger(t *Tool, name string) int {
 		return int(*s.Default)
 	}
 	n, err := strconv.ParseInt(v.Text, 10, 64)
+	// A value of another type has a fault already.
 	typed := v.Kind == strictjson.KindNumber && !strings.ContainsAny(v.Text, ".eE")
 	if typed && (err != nil || n < *s.Minimum || n > *s.Maximum) {
 		a.Faults.Add(At+"/"+name, fmt.Sprintf("must be an integer from %d to %d", *s.Minimum, *s.Maximum))
@@ -138,6 +141,7 @@ func (a *Arguments) TakeWords(name string) (words []string) {
 func (a *Arguments) Parameters(t *Tool) (all request.Parameters) {
 	for i := range t.Arguments {
 		arg := &t.Arguments[i]
+		// The route does not see it, so it gets no default either.
 		if slices.Contains(a.taken, arg.Name) {
 			continue
 		}

@@ -51,6 +51,7 @@ func (s *Server) Respond(v *strictjson.Value, c *Client) Response {
 	if m.isResponse || m.id == nil {
 		return Response{Status: http.StatusAccepted} // nothing is executed for a response or a notification
 	}
+	// Each request says by which revision it is to be read: there are no sessions.
 	modern, err := m.isModern(c.Header)
 	if err != nil {
 		return err.response(m.id)
@@ -67,6 +68,7 @@ func (s *Server) Respond(v *strictjson.Value, c *Client) Response {
 		result = append(append(wire.Member(result, "_meta"), `{"io.modelcontextprotocol/serverInfo":`...), s.info...)
 		result = append(result, '}')
 	}
+	// result has its opening brace; its closing brace and the brace of the response follow.
 	b := append(begin(make([]byte, 0, len(result)+128), m.id), `,"result":`...)
 	return Response{http.StatusOK, append(append(b, result...), "}}"...)}
 }
@@ -83,6 +85,7 @@ func (s *Server) result(m message, modern bool, c *Client) ([]byte, *Error) {
 		b = append(wire.Member(b, "capabilities"), `{"tools":{}}`...)
 		return appendCaching(wire.Text(b, "instructions", instructions)), nil
 	case m.method == "initialize" && !modern:
+		// A client that does not know the version in the result gives up.
 		asked := m.param("protocolVersion")
 		if asked == nil || asked.Kind != strictjson.KindString {
 			return nil, wrongParams("The params of initialize must have the string protocolVersion.")
@@ -97,6 +100,7 @@ func (s *Server) result(m message, modern bool, c *Client) ([]byte, *Error) {
 		if err := m.checkParams(); err != nil {
 			return nil, err
 		}
+		// A cursor is never given out, so none is valid.
 		if cursor := m.param("cursor"); cursor != nil && cursor.Kind != strictjson.KindNull {
 			return nil, wrongParams("The list of tools has one page; leave cursor out.")
 		}
@@ -116,7 +120,8 @@ func appendCaching(b []byte) []byte {
 	return wire.Text(wire.Int(b, "ttlMs", 300_000), "cacheScope", "private")
 }
 
-// call executes the method tools/call.
+// call executes the method tools/call. The faults of the arguments become part of the result; only an unknown tool and
+// wrong params are protocol errors.
 func (m *message) call(c *Client) ([]byte, *Error) {
 	name, given := m.param("name"), m.param("arguments")
 	if name == nil || name.Kind != strictjson.KindString {
@@ -126,6 +131,7 @@ func (m *message) call(c *Client) ([]byte, *Error) {
 	if t == nil {
 		return nil, wrongParams("There is no tool " + shorten(name.Text) + ".")
 	}
+	// Models also call tools without arguments, or with null.
 	if given == nil || given.Kind == strictjson.KindNull {
 		given = &strictjson.Value{Kind: strictjson.KindObject}
 	}

@@ -21,10 +21,12 @@ func readMessage(v *strictjson.Value) (m message, err *Error) {
 	if v.Kind != strictjson.KindObject {
 		return m, invalidMessage("A message must be one object, not " + v.Describe() + "; batches are not supported.")
 	}
+	// The id is read first, so that the response to a faulty message has it.
 	if id := v.Member("id"); id != nil {
 		switch {
 		case id.Kind == strictjson.KindString:
 			m.id = strictjson.AppendString(nil, id.Text)
+		// The digits are returned as they were sent: they may exceed any integer type.
 		case id.Kind == strictjson.KindNumber && !strings.ContainsAny(id.Text, ".eE"):
 			m.id = []byte(id.Text)
 		default:
@@ -54,7 +56,7 @@ func (m *message) checkParams() *Error {
 	return nil
 }
 
-// param returns a member of params, or nil.
+// param returns a member of params, or nil. params may be of any type: Member returns nil unless it is an object.
 func (m *message) param(name string) *strictjson.Value {
 	if m.params == nil {
 		return nil
@@ -68,7 +70,7 @@ const (
 	invalidRequest     = -32600
 	methodNotFound     = -32601
 	invalidParams      = -32602
-	headerMismatch     = -32020
+	headerMismatch     = -32020 // this one and the next are codes of the protocol
 	unsupportedVersion = -32022
 )
 
@@ -93,6 +95,7 @@ func NotJSON(text string) []byte {
 	return (&Error{http.StatusBadRequest, parseError, text, nil}).response(nil).Body
 }
 
+// response returns the response to a message with this id, or with none if it could not be read.
 func (e *Error) response(id []byte) Response {
 	b := append(begin(nil, id), `,"error":{`...)
 	b = wire.Text(wire.Int(b, "code", e.Code), "message", e.Message)

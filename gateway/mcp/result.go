@@ -15,8 +15,8 @@ const MaxResult = 40_000
 
 // A Result is what a call of a tool returns: the body of its route, or a problem.
 type Result struct {
-	Body      []byte
-	Problem   *problem.Problem
+	Body      []byte           // not used with a problem
+	Problem   *problem.Problem // nil: the call has succeeded
 	RequestID string
 }
 
@@ -27,7 +27,7 @@ const (
 )
 
 // append appends the members of the result. Problems are results, because models see results and not errors of the
-// protocol.
+// protocol. structuredContent repeats the text for clients that read JSON.
 func (r Result) append(b []byte) []byte {
 	text := r.Body
 	if r.Problem != nil {
@@ -48,7 +48,7 @@ const maxProblem = 8_000
 type problemText struct {
 	Code       string  `json:"code"`
 	Detail     string  `json:"detail"`
-	Check      string  `json:"check,omitempty"`
+	Check      string  `json:"check,omitempty"` // the run check that rejected a run
 	Errors     []fault `json:"errors,omitempty"`
 	LeftOut    int     `json:"errors_left_out,omitempty"`
 	RetryAfter *int    `json:"retry_after_seconds,omitempty"`
@@ -65,6 +65,7 @@ func (r Result) problem() []byte {
 	p := r.Problem
 	d := problemText{Code: p.Code, Detail: p.Detail, Check: p.Check, RequestID: r.RequestID}
 	for _, f := range p.Errors {
+		// The route names a query parameter, and the model an argument.
 		if f.Parameter != nil {
 			var named problem.Faults
 			named.AddMember(At, *f.Parameter, f.Detail)
@@ -72,6 +73,7 @@ func (r Result) problem() []byte {
 		}
 		d.Errors = append(d.Errors, fault{f.Pointer, f.Detail})
 	}
+	// For the route the key is a header, which has no pointer.
 	if p.Code == problem.IdempotencyKeyInvalid {
 		d.Errors = append(d.Errors, fault{At + "/idempotency_key", "must be 1 to 255 visible ASCII characters"})
 	}
@@ -81,6 +83,7 @@ func (r Result) problem() []byte {
 		}
 	}
 	all := len(d.Errors)
+	// At most 20 faults, and fewer if their text is too long; LeftOut says how many are missing.
 	d.Errors = d.Errors[:min(all, 20)]
 	for {
 		d.LeftOut = all - len(d.Errors)
@@ -115,6 +118,7 @@ func (t *Tool) advice() string {
 		}
 	}
 	route := "the route " + t.Route
+	// Only metrics have groups, and a form as CSV.
 	if t.argument("group_by") != nil {
 		route += " with Accept: text/csv"
 	}

@@ -34,11 +34,11 @@ type Argument struct {
 // A Schema is the type of an argument.
 type Schema struct {
 	Type    string   `json:"type"`
-	Enum    []string `json:"enum"`
-	Minimum *int64   `json:"minimum"`
+	Enum    []string `json:"enum"`    // nil: any value of the type
+	Minimum *int64   `json:"minimum"` // nil, as Maximum and Default: none
 	Maximum *int64   `json:"maximum"`
 	Default *int64   `json:"default"`
-	Items   *Schema  `json:"items"`
+	Items   *Schema  `json:"items"` // of an array; nil otherwise
 }
 
 // toolsFile has the tools in the order in which they are listed.
@@ -85,6 +85,7 @@ func readArguments(inputSchema []byte) (all []Argument) {
 	if err := json.Unmarshal(schema.Properties, &properties); err != nil {
 		panic(err)
 	}
+	// The map has no order, so the names are read again, one by one. The first token is the opening brace.
 	d := json.NewDecoder(bytes.NewReader(schema.Properties))
 	for d.Token(); d.More(); {
 		name, _ := d.Token()

@@ -11,7 +11,8 @@ import (
 	"aiv/store/strictjson"
 )
 
-// versions are the revisions that are served, newest first. The first one is the modern one.
+// versions are the revisions that are served, newest first. The first one is the modern one. The others are legacy, and
+// negotiated by initialize.
 var versions = []string{"2026-07-28", "2025-11-25", "2025-06-18"}
 
 // legacyVersion returns the revision for a legacy client that asks for one: that one if it is served.
@@ -25,15 +26,18 @@ func legacyVersion(asked string) string {
 // isModern reports whether a request belongs to the modern era. It checks the headers that the modern era requires; the
 // legacy era reads none of them.
 func (m *message) isModern(h http.Header) (bool, *Error) {
+	// A modern request names its version in params._meta and in a header. A legacy one has at most the header.
 	header := values(h, "Mcp-Protocol-Version")
 	version, named := m.meta("io.modelcontextprotocol/protocolVersion", strictjson.KindString)
 	switch {
 	case !named && (len(header) == 0 || len(header) == 1 && slices.Contains(versions[1:], header[0])):
 		return false, nil
+	// Modern by its header, but incomplete.
 	case !named && len(header) == 1 && header[0] == versions[0]:
 		return false, wrongParams("The params must have _meta with io.modelcontextprotocol/protocolVersion.")
 	case !named:
 		return false, unsupported(strings.Join(header, ", "))
+	// From here on the request is modern.
 	case len(header) != 1 || header[0] != version.Text:
 		return false, wrongHeader("The header MCP-Protocol-Version must be sent once, with the version in _meta.")
 	case version.Text != versions[0]:

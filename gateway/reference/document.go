@@ -17,8 +17,8 @@ type Example struct {
 	Method   string          `json:"method,omitempty"`
 	Address  string          `json:"address,omitempty"` // path and parameters of the route
 	Key      string          `json:"idempotency_key,omitempty"`
-	Status   int             `json:"status"`
-	Headers  []string        `json:"headers,omitempty"`
+	Status   int             `json:"status"`            // of the response
+	Headers  []string        `json:"headers,omitempty"` // of the response, as lines
 	Request  json.RawMessage `json:"request,omitempty"` // the body of the route, also where it was sent in an envelope
 	Response json.RawMessage `json:"response,omitempty"`
 }
@@ -36,11 +36,13 @@ func Complete(openAPI, examples []byte) ([]byte, error) {
 	if err := json.Unmarshal(examples, &shown); err != nil {
 		return nil, fmt.Errorf("examples.json: %w", err)
 	}
+	// By the paths of objects in the document: what is appended to each. insert fails for a path that does not exist.
 	added := map[string][]addition{"/components/schemas/ProblemCode": enumeration(d.codes())}
 	referred := make(map[string]bool)
 	for _, path := range d.Paths {
 		for _, o := range path.Value.operations() {
 			at := "/paths/" + path.Name + "/" + strings.ToLower(o.Name)
+			// The example of a success is for the request and for the response.
 			if e := shown.get(o.Value.OperationID); e != nil {
 				referred[o.Value.OperationID] = true
 				if e.Request != nil {
@@ -54,6 +56,7 @@ func Complete(openAPI, examples []byte) ([]byte, error) {
 			}
 			for _, r := range o.Value.Responses {
 				at := at + "/responses/" + r.Name
+				// A response that operations share gets its examples once, where it is defined.
 				if r.Value.Ref != "" {
 					at = "/components/responses/" + nameOf(r.Value.Ref)
 				}
@@ -61,6 +64,7 @@ func Complete(openAPI, examples []byte) ([]byte, error) {
 				var names []string
 				for _, c := range d.codesOf(&r) {
 					if shown.get(c.Code) != nil {
+						// A pair: the name of the example, and of its component.
 						names = append(names, c.Code, c.Code)
 						referred[c.Code] = true
 					}
@@ -71,6 +75,7 @@ func Complete(openAPI, examples []byte) ([]byte, error) {
 			}
 		}
 	}
+	// Last, because it needs all references.
 	added["/components"] = []addition{{"examples", exampleObjects(shown, referred)}}
 	return insert(openAPI, added)
 }
@@ -106,6 +111,7 @@ func exampleObjects(shown ordered[Example], referred map[string]bool) string {
 		}
 	}
 	for _, e := range shown {
+		// A component that nothing refers to would be a warning of linters.
 		if referred[e.Name] {
 			object(e.Name, e.Value.Response)
 			object(e.Name+"_request", e.Value.Request)
@@ -139,6 +145,7 @@ func insert(document []byte, added map[string][]addition) ([]byte, error) {
 			return err
 		}
 		for d.More() {
+			// The items of an array have the path of the array: no addition is inside one.
 			inner := path
 			if opened == json.Delim('{') {
 				name, err := d.Token()
@@ -155,6 +162,8 @@ func insert(document []byte, added map[string][]addition) ([]byte, error) {
 			return err
 		}
 		if opened == json.Delim('{') && added[path] != nil {
+			// The input offset is behind the closing brace. What was not copied yet, up to that brace and without the
+			// space before it, precedes the members. None of the objects is empty, so a comma can follow.
 			head := bytes.TrimRight(document[copied:d.InputOffset()-1], " \n")
 			b.Write(head)
 			copied += len(head)

@@ -39,6 +39,7 @@ func markdownText(text string) string {
 func markdownProse(text string) string {
 	parts := strings.Split(text, "```")
 	for i := range parts {
+		// Text and code blocks alternate.
 		if i%2 == 0 {
 			parts[i] = markdownText(parts[i])
 			continue

@@ -18,18 +18,21 @@ type panel struct {
 	Code    template.HTML
 }
 
+// listItem matches the beginning of an item of a list. Its group is the number of an ordered one.
 var listItem = regexp.MustCompile(`^(?:(\d+)\. |- )`)
 
 // renderProse renders the subset of CommonMark that openapi.json uses: paragraphs, flat lists, links, emphasis, code,
 // and fenced code blocks, whose info string is the caption.
 func renderProse(text string) (p prose) {
 	var html strings.Builder
+	// Odd parts are code blocks: the info string, and the code.
 	for i, part := range strings.Split(text, "```") {
 		if i%2 == 1 {
 			caption, code, _ := strings.Cut(part, "\n")
 			p.Panels = append(p.Panels, panel{strings.TrimSpace(caption), renderPanel(strings.TrimSuffix(code, "\n"))})
 			continue
 		}
+		// Blocks are separated by a blank line: a list, whose lines are its items, or a paragraph.
 		for block := range strings.SplitSeq(part, "\n\n") {
 			block = strings.TrimSpace(block)
 			m := listItem.FindStringSubmatch(block)
@@ -55,6 +58,7 @@ func renderProse(text string) (p prose) {
 }
 
 var (
+	// The markup inside a paragraph that inline renders, besides code.
 	emphasis = regexp.MustCompile(`\*\*([^*]+)\*\*`)
 	link     = regexp.MustCompile(`\[([^\]]+)\]\(([^)\s]+)\)`)
 )
@@ -62,7 +66,9 @@ var (
 // inline renders the text of a paragraph.
 func inline(text string) template.HTML {
 	var b strings.Builder
+	// Odd parts are code, whose text is not rendered.
 	for i, part := range strings.Split(text, "`") {
+		// Escaped before the markup is replaced, which contains no character that is escaped.
 		part = template.HTMLEscapeString(part)
 		if i%2 == 1 {
 			b.WriteString("<code>" + part + "</code>")
@@ -83,7 +89,8 @@ func renderPanel(code string) template.HTML {
 	return template.HTML(strings.ReplaceAll(html, "{base_url}", "<span data-origin>{base_url}</span>"))
 }
 
-// token matches the parts of JSON that have a color.
+// token matches the parts of JSON that have a color. Its first group is a string, and the second the colon after it if
+// that is a name.
 var token = regexp.MustCompile(`("(?:[^"\\]|\\.)*")(:?)|\b(?:true|false|null)\b|-?\b\d+(?:\.\d+)?\b`)
 
 // colorJSON renders JSON, indented, with the classes n (name), s (string) and v (other values).
@@ -94,12 +101,14 @@ func colorJSON(raw json.RawMessage) template.HTML {
 	return color(indented(string(raw), ""))
 }
 
+// color renders JSON text as colorJSON does, without indenting it.
 func color(text string) template.HTML {
 	var b strings.Builder
 	end := 0
 	for _, m := range token.FindAllStringSubmatchIndex(text, -1) {
 		b.WriteString(template.HTMLEscapeString(text[end:m[0]]))
 		class, until := "v", m[1]
+		// m has the bounds of the match and of both groups. The colon itself has no color.
 		if m[2] >= 0 {
 			if class = "s"; m[5] > m[4] {
 				class, until = "n", m[3]

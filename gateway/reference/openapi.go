@@ -31,11 +31,12 @@ type description struct {
 
 type tag struct {
 	Name, Description string
-	Shows             string `json:"x-shows"`
+	Shows             string `json:"x-shows"` // empty: the routes of the tag
 }
 
 type pathItem struct{ Get, Post, Patch, Delete *operation }
 
+// An operation is a method of a path. Scopes is nil if any valid key may use it.
 type operation struct {
 	OperationID, Summary, Description string
 	Tags                              []string
@@ -54,6 +55,7 @@ type parameter struct {
 
 type header struct{ Description string }
 
+// A response either refers to a shared one by Ref, or has the other members.
 type response struct {
 	Ref       string `json:"$ref"`
 	Content   ordered[media]
@@ -63,29 +65,31 @@ type response struct {
 
 type media struct{ Schema schema }
 
+// A schema is the part of JSON Schema that openapi.json uses. Without a tag, package json matches a member such as
+// minLength without regard to case.
 type schema struct {
 	Ref                  string `json:"$ref"`
 	Type                 types
 	Description          string
 	Enum                 []string
-	Const                string
-	Format, Pattern      string
+	Const                string // the only value
+	Format, Pattern      string // Format is date-time or similar
 	Minimum, Maximum     *int
 	MinLength, MaxLength *int
 	MinItems, MaxItems   *int
-	UniqueItems          bool
+	UniqueItems          bool // no duplicates
 	Default              any
 	Items                *schema
 	Required             []string
 	Properties           ordered[schema]
 	AnyOf                []schema
-	Problems             []problemCode `json:"x-problems"`
+	Problems             []problemCode `json:"x-problems"` // of ProblemCode only
 }
 
 type problemCode struct {
 	Code        string
 	Status      int
-	Check       string
+	Check       string // the run check that reports it; empty: none
 	Description string
 }
 
@@ -94,6 +98,7 @@ type types []string
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (t *types) UnmarshalJSON(text []byte) error {
+	// A single type.
 	if text[0] == '"' {
 		*t = make(types, 1)
 		return json.Unmarshal(text, &(*t)[0])
@@ -112,6 +117,7 @@ type member[T any] struct {
 // UnmarshalJSON implements [json.Unmarshaler].
 func (o *ordered[T]) UnmarshalJSON(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
+	// The opening brace.
 	if _, err := d.Token(); err != nil {
 		return err
 	}

@@ -31,8 +31,8 @@ type page struct {
 	Groups       []section // tags with routes
 	Errors       section
 	Headers      ordered[header]
-	Codes        []codeView
-	Problem      objectView
+	Codes        []codeView // all problem codes
+	Problem      objectView // the members of a problem document
 }
 
 // A section is a tag, or the introduction.
@@ -44,6 +44,7 @@ type section struct {
 	Routes  []route
 }
 
+// A route is an operation as the page shows it. About and Needs are Markdown.
 type route struct {
 	ID, Method, Path, Title, About, Needs string
 
@@ -72,10 +73,12 @@ type memberView struct {
 // A codeView is a problem code with an example of its problem document.
 type codeView struct {
 	problemCode
-	Title   string
+	Title   string // of its problem document, from the example
 	Example json.RawMessage
 }
 
+// newPage returns the view that both templates show. A tag becomes a group if operations have it, else a guide; the tag
+// of problems becomes the section of errors.
 func newPage(d *description, examples ordered[Example]) *page {
 	p := &page{Base: d.Servers[0].URL, Title: d.Info.Title, Summary: d.Info.Summary, Version: d.Info.Version, Headers: d.Components.Headers}
 	p.Introduction = section{ID: "introduction", Name: d.Info.Title, Source: d.Info.Description, prose: renderProse(d.Info.Description)}
@@ -100,6 +103,7 @@ func newPage(d *description, examples ordered[Example]) *page {
 	}
 	for _, c := range d.codes() {
 		v := codeView{problemCode: c}
+		// A code without an example, which the tests exclude, has no title.
 		if e := examples.get(c.Code); e != nil {
 			v.Example = e.Response
 			var document struct{ Title string }
@@ -121,6 +125,7 @@ func (d *description) route(method, path string, o *operation, e *Example) route
 		r.Example = *e
 		r.Samples = samplesOf(e)
 	}
+	// Only the route without scopes needs no entitlement.
 	if r.Needs = "a valid key"; o.Scopes != nil {
 		r.Needs = "the scope `" + strings.Join(o.Scopes, "` or `") + "` and a plan with `api_access`"
 	}
@@ -132,12 +137,14 @@ func (d *description) route(method, path string, o *operation, e *Example) route
 		r.Keyed = r.Keyed || p.Name == "Idempotency-Key"
 	}
 	if o.RequestBody != nil {
+		// All bodies have one media type. The first object is the body itself; the objects in it are not shown.
 		if objects := d.objects(nil, &o.RequestBody.Content[0].Value.Schema); objects != nil {
 			r.Body = &objects[0]
 		}
 	}
 	for _, m := range o.Responses {
 		r.Codes = append(r.Codes, d.codesOf(&m)...)
+		// A success, which may have no content (204).
 		if m.Name[0] == '2' && len(m.Value.Content) > 0 {
 			r.Response = d.objects(r.Response, &m.Value.Content[0].Value.Schema)
 			if len(m.Value.Content) > 1 {
@@ -154,6 +161,7 @@ func (d *description) route(method, path string, o *operation, e *Example) route
 func (d *description) objects(all []objectView, s *schema) []objectView {
 	if s.Ref != "" {
 		name := nameOf(s.Ref)
+		// Schemas may refer to each other, so each is described once.
 		if slices.ContainsFunc(all, func(o objectView) bool { return o.Name == name }) {
 			return all
 		}
@@ -174,6 +182,7 @@ func (d *description) objects(all []objectView, s *schema) []objectView {
 	return all
 }
 
+// object returns the view of a schema that has properties.
 func object(name string, s *schema) objectView {
 	o := objectView{Name: name}
 	for _, m := range s.Properties {

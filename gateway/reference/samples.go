@@ -20,6 +20,7 @@ func samplesOf(e *Example) []sample {
 	if e.Method == "GET" {
 		path, query, _ := strings.Cut(e.Address, "?")
 		address := "?path=" + path
+		// The parameters of the route follow the parameter path.
 		if query != "" {
 			address += "&" + query
 		}
@@ -28,6 +29,7 @@ func samplesOf(e *Example) []sample {
 			{"Go", "go", getGo(address)}, {"Python", "python", getPython(path, query)}, {"JavaScript", "javascript", getJavaScript(path, query)},
 		}
 	}
+	// Writes have an envelope. A write whose example has no body gets an empty one, because the envelope requires it.
 	body := e.Request
 	if body == nil {
 		body = json.RawMessage("{}")
@@ -47,6 +49,7 @@ func ifKey(key, format string) string {
 	return fmt.Sprintf(format, key)
 }
 
+// postCurl puts the envelope between apostrophes, so examples must not contain one.
 func postCurl(key, envelope string) string {
 	return "curl \"$BASE\" \\\n  -H \"Authorization: Bearer $KEY\" \\\n  -H \"Content-Type: application/json\" \\\n" +
 		ifKey(key, "  -H \"Idempotency-Key: %s\" \\\n") + "  -d '" + indented(envelope, "  ") + "'"
@@ -75,6 +78,7 @@ const goTail = `	req.Header.Set("Authorization", "Bearer "+os.Getenv("KEY"))
 	fmt.Println(res.Status, string(body))
 }`
 
+// getGo returns a Go program that sends a read. The functions below do the same for other languages and for writes.
 func getGo(address string) string {
 	return goHead + `)
 
@@ -86,6 +90,7 @@ func main() {
 ` + goTail
 }
 
+// postGo puts the envelope into a raw string, so examples must not contain a backquote.
 func postGo(key, envelope string) string {
 	return goHead + `	"strings"
 )
@@ -114,6 +119,7 @@ print(response.status_code, response.json())`
 }
 
 func postPython(key, envelope string) string {
+	// A whole string is one token, so words inside it are not replaced.
 	literal := token.ReplaceAllStringFunc(indented(envelope, "    "), func(value string) string {
 		if python, ok := pythonConstants[value]; ok {
 			return python
@@ -162,6 +168,7 @@ func pairs(path, query string) string {
 	if query != "" {
 		for pair := range strings.SplitSeq(query, "&") {
 			name, v, _ := strings.Cut(pair, "=")
+			// The libraries of these languages escape the values themselves.
 			plain, err := url.QueryUnescape(v)
 			if err != nil {
 				panic(err)
@@ -172,6 +179,7 @@ func pairs(path, query string) string {
 	return s + "}"
 }
 
+// indented returns JSON with indentation; prefix begins each line but the first.
 func indented(raw, prefix string) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, []byte(raw), prefix, "  "); err != nil {

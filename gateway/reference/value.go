@@ -23,6 +23,7 @@ func (d *description) value(s schema) valueView {
 		if target.Properties != nil {
 			return valueView{Kind: nameOf(s.Ref)}
 		}
+		// A schema that is no object is described by its values.
 		v := d.value(target)
 		if target.Description != "" {
 			v.About, v.Pattern = target.Description, "" // the description is easier to read
@@ -30,6 +31,7 @@ func (d *description) value(s schema) valueView {
 		return v
 	case len(s.AnyOf) > 0:
 		v := d.value(s.AnyOf[0])
+		// Only the kinds are joined: the first alternative has the details, the others are such as null.
 		for _, other := range s.AnyOf[1:] {
 			v.Kind += " or " + d.value(other).Kind
 		}
@@ -38,9 +40,11 @@ func (d *description) value(s schema) valueView {
 	v := valueView{Enum: s.Enum, Pattern: s.Pattern}
 	kinds := slices.Clone(s.Type)
 	for i, kind := range kinds {
+		// A type such as ["array", "null"] has several kinds.
 		if kind == "array" && s.Items != nil {
 			item := d.value(*s.Items)
 			kinds[i] = "array of " + plural(item.Kind)
+			// What is said of the items is shown at the array.
 			v.Enum, v.About, v.Pattern = item.Enum, item.About, item.Pattern
 		}
 	}
@@ -49,6 +53,7 @@ func (d *description) value(s schema) valueView {
 	case s.Const != "":
 		v.Kind += " " + strconv.Quote(s.Const)
 	case s.Format == "date-time":
+		// Instead of a string with a format.
 		v.Kind = "time"
 	}
 	if s.Default != nil {
@@ -69,6 +74,7 @@ func plural(kind string) string {
 	return word + "s" + rest
 }
 
+// bounds returns the bounds of a number, a text or an array, each after a comma, or "".
 func bounds(s *schema) string {
 	var text string
 	for _, b := range []struct {

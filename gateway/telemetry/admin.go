@@ -28,6 +28,7 @@ func Admin(cfg AdminConfig) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		// A probe must get an answer even if the database does not respond.
 		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 		defer cancel()
 		if err := cfg.Ready(ctx); err != nil {
@@ -46,6 +47,7 @@ func Admin(cfg AdminConfig) http.Handler {
 		plain(w, http.StatusOK, cfg.Level.Level().String()+"\n")
 	})
 	mux.HandleFunc("PUT /log-level", func(w http.ResponseWriter, r *http.Request) {
+		// An error leaves a text that is no level.
 		text, _ := io.ReadAll(http.MaxBytesReader(w, r.Body, 64))
 		level, ok := logLevels[strings.ToLower(strings.TrimSpace(string(text)))]
 		if !ok {
@@ -75,6 +77,8 @@ func (cfg *AdminConfig) localOnly(next http.Handler) http.Handler {
 		switch {
 		case !cfg.knownHost(r.Host):
 			plain(w, http.StatusMisdirectedRequest, "The Host must be an IP address, localhost or a name given by -admin-host.\n")
+		// Programs such as curl send neither header. A browser sends Sec-Fetch-Site none for an address that was typed
+		// in.
 		case site != "" && site != "same-origin" && site != "none", r.Header.Get("Origin") != "" && (err != nil || origin.Host != r.Host):
 			plain(w, http.StatusForbidden, "Requests from other origins are rejected.\n")
 		default:
@@ -83,6 +87,8 @@ func (cfg *AdminConfig) localOnly(next http.Handler) http.Handler {
 	})
 }
 
+// knownHost reports whether a Host header, with or without a port, is an IP address, localhost or one of Hosts. With
+// DNS rebinding it would be another name.
 func (cfg *AdminConfig) knownHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -10,7 +10,7 @@ import (
 // [text format]: https://prometheus.io/docs/instrumenting/exposition_formats/
 type Exposition struct {
 	page   []byte
-	family string
+	family string // the name of the current family, which Sample repeats
 }
 
 // String returns the page.
@@ -48,6 +48,7 @@ type Histogram struct {
 // Histogram writes the samples of a histogram's family for one set of labels.
 func (e *Exposition) Histogram(h Histogram, labels ...string) {
 	total := uint64(0)
+	// The label le is the upper bound. The buckets of the format are cumulative, in contrast to Counts.
 	labels = append(labels, "le", "")
 	for i, n := range h.Counts {
 		total += n
@@ -58,6 +59,7 @@ func (e *Exposition) Histogram(h Histogram, labels ...string) {
 		labels[len(labels)-1] = bound
 		e.sample("_bucket", float64(total), labels...)
 	}
+	// The sum and the count have no bound.
 	labels = labels[:len(labels)-2]
 	e.sample("_sum", h.Sum, labels...)
 	e.sample("_count", float64(total), labels...)
@@ -65,9 +67,11 @@ func (e *Exposition) Histogram(h Histogram, labels ...string) {
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
+// sample appends a line: the name of the family with a suffix, the labels in pairs of name and value, and the value.
 func (e *Exposition) sample(suffix string, value float64, labels ...string) {
 	b := append(append(e.page, e.family...), suffix...)
 	for i := 0; i < len(labels); i += 2 {
+		// A brace before the first label, a comma before each other one.
 		b = append(b, "{,"[min(i, 1)])
 		b = append(append(append(b, labels[i]...), `="`...), labelEscapes.Replace(labels[i+1])...)
 		b = append(b, '"')

@@ -17,7 +17,7 @@ type LogWriter struct {
 	lines   []byte        // not written yet
 	spare   []byte        // the buffer of the previous write
 	idle    chan struct{} // closed when the current write ends; nil: none is under way
-	dropped uint64
+	dropped uint64        // lines
 }
 
 // maxUnwritten bounds the lines that wait to be written, in bytes.
@@ -41,6 +41,7 @@ func (l *LogWriter) append(line func([]byte) []byte) {
 		return
 	}
 	l.lines = line(l.lines)
+	// No goroutine is writing, so this line starts one.
 	if l.idle == nil {
 		l.idle = make(chan struct{})
 		go l.write()
@@ -51,6 +52,8 @@ func (l *LogWriter) append(line func([]byte) []byte) {
 // processor time of GET /v1/me. A process that is killed loses the lines that wait.
 const gather = 2 * time.Millisecond
 
+// write writes what is collected until nothing is left, and then ends. At most one write runs at a time. It holds l.mu
+// except while it sleeps and writes. lines and spare exchange their buffers, so that none is allocated.
 func (l *LogWriter) write() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,6 +66,7 @@ func (l *LogWriter) write() {
 		l.mu.Unlock()
 		n, err := l.w.Write(out)
 		l.mu.Lock()
+		// A write may have been partial; a line that was cut counts as dropped.
 		if err != nil {
 			l.dropped += uint64(bytes.Count(out[n:], []byte("\n")))
 		}

@@ -18,9 +18,9 @@ type Metrics struct {
 }
 
 type routeMetrics struct {
-	statuses [600]atomic.Uint64
-	buckets  [len(bucketBounds) + 1]atomic.Uint64
-	nanos    atomic.Int64
+	statuses [600]atomic.Uint64                   // requests by status; 0: without a response
+	buckets  [len(bucketBounds) + 1]atomic.Uint64 // requests by time, the last ones above all bounds
+	nanos    atomic.Int64                         // sum of the times
 }
 
 // bucketBounds are the upper bounds of the latency histogram.
@@ -40,6 +40,7 @@ func NewMetrics(routes ...string) *Metrics {
 func (m *Metrics) Count(route, status int, took time.Duration) {
 	r := &m.routes[route]
 	r.statuses[status].Add(1)
+	// The first bound that is not below the time.
 	i, _ := slices.BinarySearch(bucketBounds[:], took)
 	r.buckets[i].Add(1)
 	r.nanos.Add(int64(took))
@@ -56,6 +57,8 @@ func (m *Metrics) write(ctx context.Context, e *Exposition) {
 	}
 }
 
+// writeRequests writes the requests by route and status, and their times by route. Requests without a response count in
+// the times only.
 func (m *Metrics) writeRequests(e *Exposition) {
 	e.Family("aiv_requests_total", "counter", "Requests served, by logical route and status.")
 	for route := range m.routes {

@@ -18,11 +18,13 @@ func ReadTrace(h http.Header) (t Trace) {
 		return t
 	}
 	p := sent[0]
+	// The bytes at 2, 35 and 52 are the hyphens of this example.
 	const length = len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	if len(p) < length || p[2] != '-' || p[35] != '-' || p[52] != '-' || !isHex(p[:2]) || !isHex(p[53:55]) || p[:2] == "ff" ||
 		len(p) > length && (p[:2] == "00" || p[length] != '-') {
 		return t
 	}
+	// Ids of zeros only are invalid, too.
 	id, parent := p[3:35], p[36:52]
 	if !isHex(id) || !isHex(parent) || strings.Trim(id, "0") == "" || strings.Trim(parent, "0") == "" {
 		return t
@@ -30,6 +32,7 @@ func ReadTrace(h http.Header) (t Trace) {
 	return Trace{id, parent}
 }
 
+// isHex reports whether a text has only hexadecimal digits, in lower case as the specification requires.
 func isHex(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {

@@ -17,11 +17,13 @@ import (
 const maxAhead = 5 * time.Minute
 
 var (
+	// The members of an answer. Optional ones were added later, and workers of earlier versions do not send them.
 	requiredMembers = []string{"text", "citations", "search_queries", "model_version", "answered_at"}
 	optionalMembers = []string{"searched", "truncated", "usage"}
 )
 
-// readAnswer reads an answer. Its texts are substrings of the body.
+// readAnswer reads an answer. Its texts are substrings of the body. It goes on after a fault, so that f has all of
+// them.
 func readAnswer(v *strictjson.Value, at *request.Location, now time.Time, f *problem.Faults) *answers.Answer {
 	o := request.NewOpenObject(v, at, f, requiredMembers, optionalMembers)
 	if v.Kind != strictjson.KindObject {
@@ -31,6 +33,7 @@ func readAnswer(v *strictjson.Value, at *request.Location, now time.Time, f *pro
 	if len(a.Text) > answers.MaxText {
 		o.Fault("text", fmt.Sprintf("must have at most %d bytes of UTF-8", answers.MaxText))
 	}
+	// list is the location of the array; an item gets a location only when it is read.
 	citations, list := o.Array("citations", "citations", 0, answers.MaxCitations), at.Member("citations")
 	a.Citations = make([]answers.Citation, len(citations))
 	for i := range citations {
@@ -42,6 +45,7 @@ func readAnswer(v *strictjson.Value, at *request.Location, now time.Time, f *pro
 		item := &queries[i]
 		if item.Kind != strictjson.KindString {
 			o.Fault("search_queries/"+strconv.Itoa(i), "must be a string, not "+item.Describe())
+			// A text has at least as many bytes as characters, so a short one need not be counted.
 		} else if len(item.Text) > answers.MaxSearchQuery && utf8.RuneCountInString(item.Text) > answers.MaxSearchQuery {
 			o.Fault("search_queries/"+strconv.Itoa(i), fmt.Sprintf("must have at most %d characters", answers.MaxSearchQuery))
 		}
@@ -49,12 +53,14 @@ func readAnswer(v *strictjson.Value, at *request.Location, now time.Time, f *pro
 	}
 	a.ModelVersion = readTextOrNull(o, "model_version", answers.MaxModelVersion)
 	a.AnsweredAt = readTime(o, "answered_at", now)
+	// Optional members that are missing are read as null or false.
 	a.Searched = readBoolOrNull(o, "searched")
 	a.Truncated = o.Bool("truncated")
 	a.Usage = readUsage(o, f)
 	return a
 }
 
+// readCitation reads citation i of an answer. Positions count from 1, in the order in which the worker lists them.
 func readCitation(i int, v *strictjson.Value, at *request.Location, f *problem.Faults) answers.Citation {
 	o := request.NewObject(v, at, f, "url", "title")
 	if v.Kind != strictjson.KindObject {
@@ -63,6 +69,7 @@ func readCitation(i int, v *strictjson.Value, at *request.Location, f *problem.F
 	c := answers.Citation{Position: i + 1, URL: o.TextUpTo("url", answers.MaxURL)}
 	var ok bool
 	if c.Domain, ok = Domain(c.URL); !ok {
+		// A missing URL and one that is no string have a fault already.
 		if u := o.Member("url"); u != nil && u.Kind == strictjson.KindString {
 			o.Fault("url", "must be an http or https URL with a host")
 		}
@@ -84,6 +91,7 @@ func readTextOrNull(o request.Object, name string, limit int) *string {
 	return new(o.TextUpTo(name, limit)) // a pointer into v would keep the parsed values in memory
 }
 
+// readBoolOrNull reads null or a boolean. A member that is missing is null.
 func readBoolOrNull(o request.Object, name string) *bool {
 	v := o.Member(name)
 	switch {
@@ -111,7 +119,8 @@ func readUsage(answer request.Object, f *problem.Faults) *answers.Usage {
 	return &answers.Usage{InputTokens: count("input_tokens"), OutputTokens: count("output_tokens"), Searches: count("searches")}
 }
 
-// readIntegerOrNull reads null or an integer from least to most.
+// readIntegerOrNull reads null or an integer from least to most. After a fault the value does not matter, because the
+// request is rejected.
 func readIntegerOrNull(o request.Object, name string, least, most int64) *int64 {
 	v := o.Member(name)
 	if v == nil || v.Kind == strictjson.KindNull {

@@ -17,6 +17,7 @@ import (
 // maxBody is the largest body, in bytes.
 const maxBody = 8 << 20
 
+// jsonLimits bound what a body may contain, beyond its size: parsed values take more memory than their text.
 var jsonLimits = strictjson.Limits{Depth: 16, Values: 1_000_000}
 
 // readJSON reads the request's body as strict JSON.
@@ -59,6 +60,7 @@ func endOfString(text string) int {
 		}
 		i += next
 		escapes := 0
+		// A quotation mark after an odd number of backslashes is escaped.
 		for escapes < next && text[i-1-escapes] == '\\' {
 			escapes++
 		}
@@ -74,6 +76,7 @@ func (h *Handler) readBody(x *exchange) (body string, err error) {
 	if x.request.ContentLength > maxBody {
 		return "", tooLarge()
 	}
+	// The length is -1 if it was not announced, and then fits.
 	if err := h.memory.expect(x, int(x.request.ContentLength)); err != nil {
 		return "", err
 	}
@@ -92,16 +95,18 @@ func (h *Handler) readBody(x *exchange) (body string, err error) {
 type bodyReader struct {
 	x      *exchange
 	memory *budget
-	full   [][]byte
-	last   []byte
-	size   int
+	full   [][]byte // pieces that are full
+	last   []byte   // the piece that is being filled; nil before the first
+	size   int      // bytes received
 }
 
 const piece = 64 << 10
 
 var pieces = sync.Pool{New: func() any { return new([piece]byte) }}
 
+// receive reads to the end of the body. It runs within budget.transfer, whose deadline makes Read fail.
 func (r *bodyReader) receive() error {
+	// A body without an announced length is read until it exceeds the bound.
 	for r.size <= maxBody {
 		if len(r.last) == cap(r.last) {
 			if err := r.grow(); err != nil {
@@ -136,6 +141,7 @@ func (r *bodyReader) grow() error {
 	if err := r.memory.reserve(r.x, n); err != nil {
 		return err
 	}
+	// The piece before is full.
 	if r.last != nil {
 		r.full = append(r.full, r.last)
 	}
@@ -147,6 +153,8 @@ func (r *bodyReader) grow() error {
 	return nil
 }
 
+// text returns the body in one piece. Its memory is reserved in addition to the pieces: both exist for a moment. The
+// reservation of the pieces ends with the next call of budget.keep, not when free returns them.
 func (r *bodyReader) text() (string, error) {
 	if err := r.memory.reserve(r.x, r.size); err != nil {
 		return "", err
@@ -164,6 +172,7 @@ func (r *bodyReader) text() (string, error) {
 // free returns the pieces to the pool.
 func (r *bodyReader) free() {
 	for _, p := range append(r.full, r.last) {
+		// Smaller ones are left to the garbage collector. r.last is nil if nothing was received.
 		if cap(p) == piece {
 			pieces.Put((*[piece]byte)(p[:piece]))
 		}

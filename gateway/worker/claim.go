@@ -17,13 +17,14 @@ import (
 
 // Bounds of requests. Leases and waits are in seconds.
 const (
-	maxJobs      = 500
+	maxJobs      = 500 // of a claim, a heartbeat or a settlement
 	minLease     = 10
 	maxLease     = 900
 	maxProviders = 500
 	maxWait      = 30
 )
 
+// claim hands out jobs. It may wait for the first one for as long as the request says.
 func (h *Handler) claim(x *exchange) error {
 	v, err := h.readJSON(x)
 	if err != nil {
@@ -39,12 +40,14 @@ func (h *Handler) claim(x *exchange) error {
 	ctx, cancel := context.WithTimeout(store.CountRoundTrips(x.request.Context(), &x.roundTrips), r.Wait+h.cfg.Timeout)
 	defer cancel()
 	claimed, err := h.cfg.Jobs.Claim(ctx, r)
+	// Nobody reads the response. ServeHTTP logs the request and closes the connection.
 	if x.request.Context().Err() != nil {
 		panic(http.ErrAbortHandler)
 	}
 	if err != nil {
 		return err
 	}
+	// The capacity is an estimate for questions of usual length.
 	h.respond(x, appendJobs(make([]byte, 0, 64+700*len(claimed)), claimed))
 	return nil
 }
@@ -80,6 +83,8 @@ func readProviders(o request.Object, allowed []string) []string {
 	for i, item := range o.Array("providers", "provider codes", 0, maxProviders) {
 		if item.Kind != strictjson.KindString {
 			o.Fault("providers/"+strconv.Itoa(i), "must be a string, not "+item.Describe())
+			// Providers that the token does not allow are left out without a fault: a list may serve several tokens. If
+			// none is left, the list is empty, not nil, and matches no job.
 		} else if allowed == nil || slices.Contains(allowed, item.Text) {
 			providers = append(providers, item.Text)
 		}
@@ -103,6 +108,7 @@ func appendJobs(b []byte, claimed []jobs.Job) []byte {
 		b = wire.Time(b, "lease_until", j.LeaseUntil)
 		b = wire.ID(b, "account_id", "acct", j.Key.Account)
 		b = wire.ID(b, "run_id", "run", j.Key.Run)
+		// A job contains all that a worker needs to ask the question.
 		p, q := j.Parameters, j.Question
 		b = wire.Text(b, "measurement_type", p.MeasurementType)
 		b = wire.Text(b, "methodology_version", p.MethodologyVersion)

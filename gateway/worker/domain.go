@@ -14,13 +14,16 @@ func Domain(address string) (domain string, ok bool) {
 	if host, ok := plainHost(address); ok {
 		return match.Hostname(host)
 	}
+	// Control characters: package net/url rejects them too, but not behind the host, where origin cuts the URL.
 	if strings.ContainsFunc(address, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return "", false
 	}
+	// match.Hostname would map the full-width characters to : [ and ], which are no part of a host.
 	u, err := url.Parse(origin(address))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || strings.ContainsAny(u.Host, "：［］") {
 		return "", false
 	}
+	// An IPv6 address without a zone.
 	if strings.HasPrefix(u.Host, "[") {
 		host := u.Hostname()
 		return strings.ToLower(host), strings.Trim(host, "0123456789abcdefABCDEF:.") == "" && host != ""

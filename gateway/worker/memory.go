@@ -27,7 +27,7 @@ const maxTransfer = time.Second
 // that slow clients do not use up the memory.
 type budget struct {
 	mu        sync.Mutex
-	free      int
+	free      int       // bytes; may be negative, because some reservations always succeed
 	counted   int       // requests that take more than small
 	transfers list.List // of *exchange, the oldest first
 }
@@ -56,11 +56,13 @@ func (b *budget) expect(x *exchange, n int) error {
 	return nil
 }
 
+// fits reports whether a request may reserve n bytes more. b.mu is locked.
 func (b *budget) fits(x *exchange, n int) bool {
 	free := b.free
 	if x.reserved+n > medium {
 		free -= forMedium
 	}
+	// Only what exceeds small is counted, so most requests need nothing.
 	need := beyondSmall(x.reserved+n) - beyondSmall(x.reserved)
 	alone := b.counted == 0 || b.counted == 1 && x.reserved > small
 	return need <= max(0, free) || alone
@@ -75,6 +77,7 @@ func (b *budget) reserveAnyway(x *exchange, n int) {
 	}
 }
 
+// take reserves n bytes, whether they fit or not. b.mu is locked.
 func (b *budget) take(x *exchange, n int) {
 	if x.reserved <= small && x.reserved+n > small {
 		b.counted++
@@ -97,6 +100,7 @@ func (b *budget) keep(x *exchange, n int) {
 	x.reserved = n
 }
 
+// beyondSmall returns how much of n bytes is counted.
 func beyondSmall(n int) int { return max(0, n-small) }
 
 // transfer calls f, which receives a request's body or sends its response. deadline sets the deadline of that direction
@@ -104,6 +108,7 @@ func beyondSmall(n int) int { return max(0, n-small) }
 // be used for another request then.
 func (b *budget) transfer(x *exchange, deadline func(time.Time) error, f func()) (ended bool) {
 	b.mu.Lock()
+	// endSlow reads these fields under the lock, from the goroutines of other requests.
 	x.transferSince, x.deadline = time.Now(), deadline
 	e := b.transfers.PushBack(x)
 	b.mu.Unlock()
@@ -121,6 +126,7 @@ func (b *budget) transfer(x *exchange, deadline func(time.Time) error, f func())
 func (b *budget) endSlow() {
 	for e := b.transfers.Front(); e != nil; {
 		x, next := e.Value.(*exchange), e.Next()
+		// The transfers that follow have begun later.
 		if time.Since(x.transferSince) < maxTransfer {
 			return
 		}

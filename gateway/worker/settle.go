@@ -20,10 +20,13 @@ const (
 )
 
 var (
+	// The words of a settlement: the code of an error, which workers choose, and why a provider is unavailable.
 	errorCode = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 	reason    = regexp.MustCompile(`^(?:secret|contract|configuration)$`)
 )
 
+// settle records how attempts ended. It reads the body by the database's clock, because answered_at is compared with
+// it.
 func (h *Handler) settle(x *exchange) error {
 	v, err := h.readJSON(x)
 	if err != nil {
@@ -114,6 +117,7 @@ func (n namedJob) key() jobs.Key {
 
 // readOutcome reads how an attempt ended: the members of a job depend on its outcome.
 func readOutcome(item *strictjson.Value, at *request.Location, now time.Time, f *problem.Faults) (o request.Object, s jobs.Settlement) {
+	// Read before the members, because it decides which there must be.
 	outcome := item.Member("outcome")
 	s.Outcome = outcomeOf(outcome)
 	switch s.Outcome {
@@ -136,6 +140,7 @@ func readOutcome(item *strictjson.Value, at *request.Location, now time.Time, f 
 		o = request.NewObject(item, at, f, "id", "attempt", "outcome")
 	case jobs.Unavailable:
 		o = request.NewObject(item, at, f, "id", "attempt", "outcome", "reason", "message")
+		// The reason of an unavailable provider is sent in the place of an error.
 		s.ErrorCode = strings.Clone(o.Matching("reason", reason, "secret, contract or configuration"))
 		s.ErrorMessage = strings.Clone(o.TextUpTo("message", maxMessage))
 		if v := o.Member("message"); v != nil && v.Kind == strictjson.KindString && strings.TrimSpace(v.Text) == "" {
@@ -167,6 +172,7 @@ func outcomeOf(v *strictjson.Value) jobs.Outcome {
 	return ""
 }
 
+// readError reads the member error. It returns copies, because a substring would keep the whole body in memory.
 func readError(job request.Object, f *problem.Faults) (code, message string) {
 	v := job.Member("error")
 	if v == nil {
@@ -189,7 +195,8 @@ func readAfter(o request.Object) time.Duration {
 	return seconds(*n)
 }
 
-// appendStates returns the response of a heartbeat or a settlement.
+// appendStates returns the response of a heartbeat or a settlement. A heartbeat also gets the end of each lease, or
+// null for a job that the worker does not hold.
 func appendStates(named []namedJob, states []jobs.Reply, leases bool) []byte {
 	b := make([]byte, 0, 32+150*len(named))
 	b = append(b, `{"jobs":[`...)
@@ -198,6 +205,7 @@ func appendStates(named []namedJob, states []jobs.Reply, leases bool) []byte {
 		b = wire.Text(b, "id", n.id)
 		b = wire.Int(b, "attempt", int(n.attempt))
 		b = wire.Text(b, "state", states[i].State)
+		// Settlements have no lease_until.
 		if leases {
 			var until *time.Time
 			if states[i].State == jobs.Held {

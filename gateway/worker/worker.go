@@ -113,12 +113,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, request: r, requestID: h.cfg.NewID().Text("req")}
 	x.Header()["X-Request-Id"] = []string{x.requestID}
 	defer func() {
+		// After the response, or instead of it: the request keeps no memory.
 		h.memory.keep(x, 0)
 		p := recover()
 		if p != nil && p != http.ErrAbortHandler {
 			h.fail(x, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 		h.record(x, time.Since(began))
+		// net/http then closes the connection without logging a stack.
 		if p == http.ErrAbortHandler {
 			panic(p)
 		}
@@ -128,7 +130,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve serves a request if its token is valid.
+// serve serves a request if its token is valid. A token may also turn out to be revoked later, in package jobs. The
+// response is the same.
 func (h *Handler) serve(x *exchange) error {
 	err := h.findWorker(x)
 	if err == nil {
@@ -169,6 +172,7 @@ func (h *Handler) serveWorker(x *exchange) error {
 	case x.request.Method != http.MethodPost:
 		return problem.NotAllowed(http.MethodPost, path+" allows only POST.")
 	}
+	// From here on the log and the metrics name the route.
 	x.route = op.index
 	params := request.ReadParameters(x.request.URL.RawQuery)
 	if len(params) > request.MaxParameters {
@@ -181,7 +185,7 @@ func (h *Handler) serveWorker(x *exchange) error {
 }
 
 // deadline returns a context for what a request waits for. It does not end when the client leaves, so that its reports
-// are recorded.
+// are recorded. A claim does not use it.
 func (h *Handler) deadline(x *exchange) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(store.CountRoundTrips(context.WithoutCancel(x.request.Context()), &x.roundTrips), h.cfg.Timeout)
 }
@@ -193,6 +197,7 @@ func (h *Handler) fail(x *exchange, err error) {
 	if !ok {
 		p = problem.Of(err)
 	}
+	// An overload is expected under load, so it is not logged as an error.
 	if !ok && p.Code != problem.Overloaded {
 		x.err = err
 	}
@@ -220,6 +225,7 @@ func (h *Handler) respond(x *exchange, body []byte) {
 	header["Cache-Control"] = []string{"no-store"}
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
 	x.WriteHeader(http.StatusOK)
+	// A large response counts against the memory until it is sent, and may be ended by a deadline.
 	if len(body) <= small {
 		x.Write(body) // an error means that the client has disconnected
 		return
