@@ -25,6 +25,7 @@ type Backdated struct {
 // were backdated before stay as they are. Only sample data uses it.
 func Backdate(ctx context.Context, pool *pgxpool.Pool, accountID store.ID, past []Backdated) error {
 	n := len(past)
+	// Columns for unnest, one element for each run.
 	ids, statuses, created := make([]store.ID, n), make([]string, n), make([]time.Time, n)
 	started, finished := make([]*time.Time, n), make([]*time.Time, n)
 	completed, failed, canceled := make([]int, n), make([]int, n), make([]int, n)
@@ -33,6 +34,7 @@ func Backdate(ctx context.Context, pool *pgxpool.Pool, accountID store.ID, past 
 		completed[i], failed[i], canceled[i] = p.Completed, p.Failed, p.Canceled
 	}
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		// Before the times change: a record is found by the time at which its run was created.
 		if err := forgetKeys(ctx, tx, accountID, ids); err != nil {
 			return fmt.Errorf("forget the keys of backdated runs: %w", err)
 		}
@@ -46,7 +48,8 @@ func Backdate(ctx context.Context, pool *pgxpool.Pool, accountID store.ID, past 
 	})
 }
 
-// forgetKeys deletes the idempotency records of the runs, which have the time of their creation.
+// forgetKeys deletes the idempotency records of the runs, which have the time of their creation. Runs that do not exist
+// are left out.
 func forgetKeys(ctx context.Context, tx pgx.Tx, account store.ID, ids []store.ID) error {
 	rows, err := tx.Query(ctx, selectCreated, account, ids)
 	if err != nil {

@@ -22,6 +22,8 @@ var (
 // ErrNotFound if the account has no such run, and the run with ErrFinal if the run has ended in another way.
 func (r *Runs) Cancel(ctx context.Context, account, id store.ID) (*Run, error) {
 	run, err := cancel(ctx, r.cfg.Pool, r.cfg.Finished, account, id)
+	// Otherwise the run does not exist or is final already. The read is not part of the transaction, but final runs
+	// stay final.
 	if run != nil || err != nil {
 		return run, err
 	}
@@ -53,6 +55,7 @@ func cancel(ctx context.Context, pool *pgxpool.Pool, finished func(context.Conte
 		if err := tx.SendBatch(ctx, &b).Close(); err != nil || run == nil {
 			return err
 		}
+		// cancel_run has locked the run, so these counts are its last ones.
 		if err := AddFinished(ctx, tx, []Run{*run}); err != nil || finished == nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 type CreateRequest struct {
 	Proposal  *Proposal
 	Operation idempotency.Operation // of the key
-	Key       string
+	Key       string                // unique within the account and Operation
 
 	// Response encodes the response for a run. It is stored with the key and returned by replays, byte for byte.
 	Response func(*Run) []byte
@@ -32,7 +32,7 @@ func (q *CreateRequest) scope() idempotency.Scope {
 type CreateResult struct {
 	RunID    store.ID
 	Response []byte
-	Replayed bool
+	Replayed bool // the key had produced the run before
 }
 
 // Create writes the run, its jobs, its usage record and its response in one transaction, exactly once per key.
@@ -46,12 +46,14 @@ func (r *Runs) Create(ctx context.Context, q *CreateRequest) (*CreateResult, err
 	return result, err
 }
 
+// create is Create without counting the outcome.
 func (r *Runs) create(ctx context.Context, q *CreateRequest) (*CreateResult, error) {
 	methodology, err := r.Check(ctx, q.Proposal)
 	if err != nil {
 		return r.replayOr(ctx, q, err)
 	}
 	for range maxClaims {
+		// nil without an error: the key is taken, so this is a replay or a conflict.
 		if result, err := r.write(ctx, q, methodology); result != nil || err != nil {
 			return result, err
 		}
@@ -89,8 +91,11 @@ func (r *Runs) replayOr(ctx context.Context, q *CreateRequest, refused error) (*
 func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) (*CreateResult, error) {
 	p := r.newPending(q, methodology)
 	run, jobs := p.run, int64(p.run.TotalJobs)
+	// The run counts as unfinished in the estimate while it is being written, so that concurrent runs of the account
+	// are seen.
 	unfinished := r.unfinished.add(run.AccountID, jobs)
 	defer r.unfinished.add(run.AccountID, -jobs)
+	// Small and large runs, metered or not, have four batchers, so that none waits for another.
 	batcher, large := r.small, r.large
 	if q.Proposal.Orderer.isMetered(unfinished) {
 		batcher, large = r.metered, r.largeMetered
@@ -104,12 +109,14 @@ func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) 
 		return nil, ErrKeyInUse
 	case result.quota != nil:
 		return nil, result.quota
+	// With an error, result is the zero value.
 	case err != nil || !result.written:
 		return nil, err
 	}
 	return &CreateResult{RunID: run.ID, Response: p.response}, nil
 }
 
+// newPending returns the run with its id, its hash and its encoded response, which do not change in retries.
 func (r *Runs) newPending(q *CreateRequest, methodology string) *pending {
 	p := q.Proposal
 	run := &Run{
@@ -121,6 +128,7 @@ func (r *Runs) newPending(q *CreateRequest, methodology string) *pending {
 	return &pending{request: q, run: run, hash: p.hash(), response: q.Response(run), arrived: time.Now()}
 }
 
+// replay returns the stored response of the key, nil if the key is free, or ErrKeyReused.
 func (q *CreateRequest) replay(ctx context.Context, db store.Querier) (*CreateResult, error) {
 	record, err := idempotency.Load(ctx, db, q.scope(), q.Key)
 	switch {
@@ -139,6 +147,7 @@ func (q *CreateRequest) replay(ctx context.Context, db store.Querier) (*CreateRe
 // hash as before.
 func (p *Proposal) hash() idempotency.Hash {
 	fields := make([]string, 0, len(p.ModelIDs)+len(p.QuestionIDs)+8)
+	// The lengths keep an id from counting in the other list.
 	fields = append(fields, strconv.Itoa(len(p.ModelIDs)))
 	fields = append(fields, p.ModelIDs...)
 	fields = append(fields, strconv.Itoa(len(p.QuestionIDs)))
@@ -158,9 +167,11 @@ func (r *Runs) CreateTx(ctx context.Context, tx pgx.Tx, q *CreateRequest, method
 	jobs := int64(p.run.TotalJobs)
 	unfinished := r.unfinished.add(p.run.AccountID, jobs)
 	defer r.unfinished.add(p.run.AccountID, -jobs)
+	// Not through a batcher: the transaction is the caller's.
 	write := r.insertTx
 	if q.Proposal.Orderer.isMetered(unfinished) {
 		write = func(ctx context.Context, tx pgx.Tx, batch []*pending) ([]writeResult, error) {
+			// The caller's lock_timeout applies.
 			return r.writeFitting(ctx, tx, batch, lockWait{})
 		}
 	}

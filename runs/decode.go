@@ -18,7 +18,7 @@ import (
 type decoder struct {
 	texts map[string]string
 	lists map[string][]string // by their binary format
-	err   error
+	err   error               // of the current row
 }
 
 func newDecoder() *decoder {
@@ -27,6 +27,7 @@ func newDecoder() *decoder {
 
 // row implements pgx.RowToFunc.
 func (d *decoder) row(row pgx.CollectableRow) (r Run, err error) {
+	// The simple protocol has texts only.
 	if !isBinary(row.FieldDescriptions()) {
 		return pgx.RowToStructByPos[Run](row)
 	}
@@ -40,6 +41,7 @@ func (d *decoder) row(row pgx.CollectableRow) (r Run, err error) {
 		raw = raw[1:]
 		return v
 	}
+	// In the order of columns, which is the order of the fields of Run.
 	copy(r.ID[:], next())
 	copy(r.AccountID[:], next())
 	copy(r.CredentialID[:], next())
@@ -60,7 +62,9 @@ func isBinary(columns []pgconn.FieldDescription) bool {
 	})
 }
 
+// text returns the text of a column, the same string for equal texts.
 func (d *decoder) text(raw []byte) string {
+	// The conversion in an index of a map allocates nothing.
 	if s, ok := d.texts[string(raw)]; ok {
 		return s
 	}
@@ -123,14 +127,18 @@ func (d *decoder) elements(raw []byte) []string {
 		raw = raw[4:]
 		return n
 	}
+	// An empty array has no dimension.
 	dimensions := next()
+	// The flag and the type of the elements, which are text.
 	next()
 	next()
 	if dimensions == 0 || d.err != nil {
 		return []string{}
 	}
 	length := next()
+	// The lower bound, which is 1.
 	next()
+	// Each element has at least its length, so this bounds what is allocated.
 	if length < 0 || length > len(raw)/4 {
 		d.err = fmt.Errorf("an array of %d elements has %d bytes", length, len(raw))
 		return nil

@@ -34,6 +34,7 @@ func (w lockWait) setting() (sql string, arg any) {
 }
 
 type (
+	// A boundedWrite writes a batch with a bound for each wait for a lock, and a batchWrite is what a Batcher calls.
 	boundedWrite = func(context.Context, []*pending, lockWait) ([]writeResult, error)
 	batchWrite   = func(context.Context, []*pending) ([]writeResult, error)
 )
@@ -46,7 +47,7 @@ func within(most string, write boundedWrite) batchWrite {
 }
 
 // forTheRest returns write for the requests of one key, which have waited since they arrived: the later ones for the
-// earlier ones.
+// earlier ones. The session's lock_timeout counts from the arrival of the first.
 func forTheRest(write boundedWrite) batchWrite {
 	return func(ctx context.Context, batch []*pending) ([]writeResult, error) {
 		return write(ctx, batch, lockWait{passed: time.Since(batch[0].arrived)})

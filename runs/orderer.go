@@ -24,12 +24,13 @@ func OrdererOf(c *auth.Credential) Orderer {
 	}
 }
 
-// limit is what an account may order.
+// limit is what an account may order. quota is nil if the account has none.
 type limit struct {
 	quota         *int64 // jobs in a month
 	maxUnfinished int64
 }
 
+// limit returns the limits that apply to the orderer's account.
 func (o *Orderer) limit() limit {
 	l := limit{o.JobsPerMonth, DefaultMaxUnfinishedJobs}
 	if o.MaxUnfinishedJobs != nil {

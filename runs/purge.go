@@ -34,7 +34,8 @@ const (
 
 // FinishedBefore deletes the runs of all accounts that finished before a time. It keeps runs whose idempotency key may
 // still be replayed: runs that are not older than remember. It returns a *store.ClockError if the clocks of the process
-// and the database disagree.
+// and the database disagree. The audit log gets an entry before the first step, so that an interrupted purge is
+// recorded too.
 func (p *Purger) FinishedBefore(ctx context.Context, before time.Time, remember time.Duration) (total Purged, err error) {
 	createdBefore, err := store.PurgeBefore(ctx, p.Pool, remember)
 	if err != nil {
@@ -45,6 +46,7 @@ func (p *Purger) FinishedBefore(ctx context.Context, before time.Time, remember 
 		return total, err
 	}
 	var accounts []store.ID
+	// Accounts in the order of ids, a page at a time.
 	for last := (store.ID{}); ; last = accounts[len(accounts)-1] {
 		if accounts, err = store.Collect(ctx, p.Pool, pgx.RowTo[store.ID], listAccountIDs, last); err != nil {
 			return total, err
@@ -53,6 +55,7 @@ func (p *Purger) FinishedBefore(ctx context.Context, before time.Time, remember 
 			break
 		}
 		for _, account := range accounts {
+			// Runs created after createdBefore may still be replayed, so they stay even if they have finished.
 			if err := p.account(ctx, account, &before, &createdBefore, &total); err != nil {
 				return total, fmt.Errorf("purge runs: %w", err)
 			}
@@ -69,6 +72,7 @@ func (p *Purger) Account(ctx context.Context, account store.ID) (total Purged, e
 		if err := p.cancelOpen(ctx, account); err != nil {
 			return total, err
 		}
+		// Until a round deletes nothing: a transaction that was in progress may have added a run.
 		before := total
 		if err := p.account(ctx, account, nil, nil, &total); err != nil {
 			return total, fmt.Errorf("delete the runs of an account: %w", err)
@@ -79,6 +83,7 @@ func (p *Purger) Account(ctx context.Context, account store.ID) (total Purged, e
 	}
 }
 
+// cancelOpen cancels the open runs of an account, up to 100 at a time, without events.
 func (p *Purger) cancelOpen(ctx context.Context, account store.ID) error {
 	for {
 		open, err := store.Collect(ctx, p.Pool, pgx.RowTo[store.ID], readOpen, account)
@@ -97,12 +102,13 @@ func (p *Purger) cancelOpen(ctx context.Context, account store.ID) error {
 type purgeable struct {
 	ID        store.ID
 	CreatedAt time.Time
-	Jobs      int32
-	Purgeable bool
+	Jobs      int32 // of the run
+	Purgeable bool  // it is final, and finished before the bound
 }
 
-// account deletes runs of an account, oldest first.
+// account deletes runs of an account, oldest first. nil bounds select all final runs.
 func (p *Purger) account(ctx context.Context, account store.ID, finishedBefore, createdBefore *time.Time, total *Purged) error {
+	// Before the first run.
 	after, afterID := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}, store.ID{}
 	for {
 		found, err := store.Collect(ctx, p.Pool, pgx.RowToStructByPos[purgeable], readPurgeable,
@@ -120,6 +126,7 @@ func (p *Purger) account(ctx context.Context, account store.ID, finishedBefore, 
 				step = append(step, run.ID)
 				jobs += run.Jobs
 			}
+			// A step goes on while the next run fits, purgeable or not. A single run may exceed maxPurgeJobs.
 			next := i + 1
 			if len(step) == 0 || next < len(found) && jobs+found[next].Jobs <= maxPurgeJobs {
 				continue
@@ -134,6 +141,7 @@ func (p *Purger) account(ctx context.Context, account store.ID, finishedBefore, 
 
 // step deletes final runs in one transaction.
 func (p *Purger) step(ctx context.Context, account store.ID, candidates []store.ID, total *Purged) error {
+	// Outside the transaction, because Prepare may take a lock that claims wait for (jobs.Unqueue).
 	for _, t := range p.Tables {
 		if t.Purge.Prepare == nil {
 			continue
@@ -147,6 +155,7 @@ func (p *Purger) step(ctx context.Context, account store.ID, candidates []store.
 		if _, err := tx.Exec(ctx, lockPurge); err != nil {
 			return err
 		}
+		// Tables whose rows are locked before rows of runs, as other transactions do.
 		for _, t := range p.Tables {
 			if t.Purge.Lock == nil {
 				continue
@@ -162,6 +171,7 @@ func (p *Purger) step(ctx context.Context, account store.ID, candidates []store.
 		var ids []store.ID
 		var created []time.Time
 		var jobs []int32
+		// Step may call this function again.
 		done = Purged{}
 		var run purgeable
 		_, err = pgx.ForEachRow(rows, []any{&run.ID, &run.CreatedAt, &run.Jobs}, func() error {
@@ -173,6 +183,7 @@ func (p *Purger) step(ctx context.Context, account store.ID, candidates []store.
 		if err != nil {
 			return err
 		}
+		// Rows of other packages that belong to the runs, while the runs still exist.
 		for _, t := range p.Tables {
 			if t.Purge.Delete == nil {
 				continue
@@ -181,10 +192,12 @@ func (p *Purger) step(ctx context.Context, account store.ID, candidates []store.
 				return err
 			}
 		}
+		// The keys of the runs may be used again from now on.
 		if err := idempotency.Forget(ctx, tx, account, ids, created); err != nil {
 			return err
 		}
 		var b pgx.Batch
+		// Rows that refer to a run are deleted before it.
 		for _, statement := range []string{deleteJobs, deleteModels, deleteUsage, deleteRuns} {
 			b.Queue(statement, account, ids)
 		}

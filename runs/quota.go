@@ -42,7 +42,8 @@ func (e *QuotaError) Detail() string {
 // usedJobs is what an account has ordered in the current month, and how many of all its jobs are unfinished.
 type usedJobs struct{ ordered, unfinished int64 }
 
-// spend adds a run to what is used, or returns why it does not fit.
+// spend adds a run to what is used, or returns why it does not fit. An error changes nothing, so a smaller run of the
+// same batch may still fit.
 func (l limit) spend(used *usedJobs, jobs int64) *QuotaError {
 	if l.quota != nil && used.ordered+jobs > *l.quota {
 		return &QuotaError{Jobs: jobs, Limit: *l.quota, Remaining: max(0, *l.quota-used.ordered)}
@@ -61,6 +62,7 @@ func (l limit) spend(used *usedJobs, jobs int64) *QuotaError {
 func (r *Runs) writeMetered(ctx context.Context, batch []*pending, wait lockWait) (results []writeResult, err error) {
 	err = pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error {
 		results, err = r.writeFitting(ctx, tx, batch, wait)
+		// Nothing was written: the rows of months that lockMonths added are rolled back too.
 		if err == nil && !slices.ContainsFunc(results, func(w writeResult) bool { return w.written }) {
 			err = errNothingFits
 		}
@@ -86,6 +88,7 @@ func (r *Runs) retryMetered(ctx context.Context, batch []*pending) ([]writeResul
 			results[i].inUse = true
 			continue
 		}
+		// The wait is short, because further runs of the account follow.
 		one, err := r.writeMetered(ctx, batch[i:i+1], lockWait{most: batchLockWait})
 		switch {
 		case waitedForKey(err):
@@ -101,6 +104,7 @@ func (r *Runs) retryMetered(ctx context.Context, batch []*pending) ([]writeResul
 
 // writeFitting is writeMetered in a transaction that its caller ends.
 func (r *Runs) writeFitting(ctx context.Context, tx pgx.Tx, batch []*pending, wait lockWait) ([]writeResult, error) {
+	// From here on nothing of these accounts changes until the commit.
 	used, taken, err := lockMonths(ctx, tx, batch, wait)
 	if err != nil {
 		return nil, err
@@ -125,7 +129,9 @@ func (r *Runs) writeFitting(ctx context.Context, tx pgx.Tx, batch []*pending, wa
 	if len(fitting) == 0 {
 		return results, nil
 	}
+	// A key may have been taken since lockMonths looked it up; its run is then not written.
 	inserted, err := r.insertTx(ctx, tx, fitting)
+	// inserted is nil after an error.
 	for k, i := range at[:len(inserted)] {
 		results[i] = inserted[k]
 	}
@@ -169,6 +175,7 @@ func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, wait lockWait)
 	b.Queue(takenKeys, store.OnCitus(citusTakenKeys), columns.accounts, columns.methods, columns.routes, columns.keys).Query(func(rows pgx.Rows) error {
 		var i int
 		_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
+			// Ordinality counts from 1.
 			taken[batch[i-1].key()] = true
 			return nil
 		})
@@ -181,6 +188,7 @@ func lockMonths(ctx context.Context, tx pgx.Tx, batch []*pending, wait lockWait)
 }
 
 // maxUsed returns, for each account, the largest usage of this month at which the smallest of its runs still fits.
+// Without a quota every usage fits.
 func maxUsed(batch []*pending) map[store.ID]int64 {
 	most := make(map[store.ID]int64)
 	for _, p := range batch {
@@ -196,12 +204,14 @@ func maxUsed(batch []*pending) map[store.ID]int64 {
 }
 
 // countFinished subtracts the finished jobs of running runs from the unfinished jobs of an account if its runs would
-// not fit otherwise.
+// not fit otherwise. readUsed counts them as unfinished. The exact number is read only if it matters, because that
+// takes longer.
 func countFinished(ctx context.Context, tx pgx.Tx, batch []*pending, used map[store.ID]*usedJobs) error {
 	wanted := make(map[store.ID]int64)
 	var accounts []store.ID
 	for _, p := range batch {
 		id := p.run.AccountID
+		// All runs before this one are assumed to fit.
 		wanted[id] += int64(p.run.TotalJobs)
 		if used[id].unfinished+wanted[id] > p.request.Proposal.Orderer.limit().maxUnfinished && !slices.Contains(accounts, id) {
 			accounts = append(accounts, id)

@@ -44,6 +44,7 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 		if f.ModelID != "" {
 			s.Where("? = ANY (r.model_ids)", f.ModelID)
 		}
+		// Among, because the ids find the rows and no other filter must choose the index.
 		restrict(s.Among)
 		return store.ReadPageFunc(ctx, db, &s, newDecoder().row)
 	}
@@ -58,6 +59,7 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 		s.Where("? = ANY (r.model_ids)", f.ModelID)
 		return store.ReadPageFunc(ctx, db, &s, newDecoder().row)
 	}
+	// measurement_run_models repeats the sort key, so a page is read in its order.
 	m := store.KeysetQuery{Select: selectRunsByModel, Order: []string{"m.created_at", "m.run_id"}, Named: []string{"created_at", "id"},
 		From: f.From, To: f.To, Page: page, First: true}
 	m.Where("m.account_id = ?", account)
@@ -76,20 +78,24 @@ func (r *Runs) Get(ctx context.Context, account, id store.ID) (*Run, error) {
 	return run, err
 }
 
+// A runKey identifies a run: ids of runs are looked up together with their account.
 type runKey struct{ account, id store.ID }
 
-// readBatch reads each run once.
+// readBatch reads each run once. A run that the account does not have is nil.
 func (r *Runs) readBatch(ctx context.Context, keys []runKey) ([]*Run, error) {
+	// Concurrent requests may ask for the same run.
 	found := make(map[runKey]*Run, len(keys))
 	accounts, ids := make([]store.ID, 0, len(keys)), make([]store.ID, 0, len(keys))
 	for _, k := range keys {
 		if _, ok := found[k]; !ok {
+			// nil until it is read, and if there is no such run.
 			found[k] = nil
 			accounts, ids = append(accounts, k.account), append(ids, k.id)
 		}
 	}
 	if len(ids) == 1 {
 		run, err := get(ctx, r.cfg.Reads, accounts[0], ids[0])
+		// All callers share the run.
 		return slices.Repeat([]*Run{run}, len(keys)), err
 	}
 	all, err := GetAll(ctx, r.cfg.Reads, accounts, ids)
@@ -115,7 +121,7 @@ func get(ctx context.Context, db store.Querier, account, id store.ID) (*Run, err
 	return &run, err
 }
 
-// GetAll returns the runs with the given keys, in the order of the keys.
+// GetAll returns the runs with the given keys, in the order of the keys. Keys without a run are left out.
 func GetAll(ctx context.Context, db store.Querier, accounts, ids []store.ID) ([]Run, error) {
 	rows, err := db.Query(ctx, selectRunsByKey, store.OnCitus(citusRunsByKey), accounts, ids)
 	if err != nil {

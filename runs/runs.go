@@ -48,7 +48,7 @@ type Run struct {
 	MethodologyVersion string
 	ModelIDs           []string
 	QuestionIDs        []string
-	Repetitions        int
+	Repetitions        int // of each question, for each model
 	Locale             string
 	Country            string
 	Language           string
@@ -143,12 +143,15 @@ func New(cfg Config) *Runs {
 	}
 	r := &Runs{cfg: cfg, insertRuns: insertRuns + enqueue + returnWritten, insertLargeRuns: insertLargeRuns + enqueue + returnLargeWritten}
 	config := batch.Config[*pending, writeResult]{
+		// The keys of small and large runs are idempotency keys: what a retry waits for. The keys of metered runs are
+		// accounts.
 		Flush: within(batchLockWait, r.writeSmall), Retry: forTheRest(r.insert), RetryIndividually: causedByOneRun, Key: (*pending).key,
 		Timeout: cfg.Timeout, MaxWaiting: cfg.MaxWaiting, DropAbandoned: true,
 		Weight: func(p *pending) int { return p.run.TotalJobs }, MaxWeight: maxBatchJobs,
 	}
 	r.small = batch.New(config)
 
+	// Runs of any size above maxBatchJobs. A batch has one of them, because each exceeds MaxWeight by itself.
 	large := config
 	large.Flush, large.Retry = within(batchLockWait, r.writeLarge), forTheRest(r.writeLarge)
 	large.MaxWaiting = min(cfg.MaxWaiting, maxLargeWaiting)

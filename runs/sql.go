@@ -33,6 +33,7 @@ run AS (
   SELECT account_id, unnest(model_ids), created_at, id FROM run
 )`
 
+// insertUsage and insertMonths are parts of insertRuns. insertLargeRuns has only the first.
 const insertUsage = `, usage AS (
   INSERT INTO usage_records (account_id, run_id, credential_id, jobs, measurement_type, methodology_version)
   SELECT account_id, id, credential_id, total_jobs, measurement_type, methodology_version FROM run
@@ -48,11 +49,13 @@ const insertMonths = `, month AS (
 // at the end, so that no other run of the account waits while jobs are copied.
 const insertLargeRuns = insertRunsOnly + insertUsage
 
+// countOrdered is insertMonths for runs whose jobs were copied; $1 are their accounts and $2 their jobs.
 const countOrdered = `
 INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered)
 SELECT account_id, date_trunc('month', now(), 'UTC'), count(*), sum(jobs) FROM unnest($1::uuid[], $2::integer[]) AS r (account_id, jobs)
 GROUP BY account_id ORDER BY account_id` + addOrdered
 
+// addOrdered adds to an existing month, and returns the unfinished jobs of the account among the jobs of that month.
 const addOrdered = `
 ON CONFLICT (account_id, month) DO UPDATE SET runs = m.runs + excluded.runs, jobs_ordered = m.jobs_ordered + excluded.jobs_ordered
 RETURNING account_id, jobs_ordered - jobs_completed - jobs_failed - jobs_canceled`
@@ -69,6 +72,7 @@ SELECT run_id, NULL::bigint FROM claimed`
 // what was committed before the lock was granted. $2 is maxUsed. A month above it is not locked: usage never decreases,
 // so no run can fit. Therefore a refusal by the quota writes nothing.
 const (
+	// A month must have a row before it can be locked. A quota below the size of the run needs none.
 	beginMonths = `
 INSERT INTO account_months (account_id, month, runs, jobs_ordered)
 SELECT account_id, date_trunc('month', now(), 'UTC'), 0, 0 FROM unnest($1::uuid[], $2::bigint[]) AS k (account_id, most) WHERE most >= 0
@@ -85,11 +89,14 @@ SELECT account_id, COALESCE(sum(jobs_ordered) FILTER (WHERE month = date_trunc('
   sum(jobs_ordered - jobs_completed - jobs_failed - jobs_canceled)::bigint
 FROM account_months WHERE account_id = ANY ($1) GROUP BY account_id`
 
+	// takenKeys returns the positions, from 1, of the keys that have a record. OFFSET 0 makes it look up each key.
 	takenKeys = `
 SELECT position::integer FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS k (account_id, method, route, key, position)
 WHERE EXISTS (
   SELECT FROM idempotency_records i WHERE (i.account_id, i.method, i.route, i.key) = (k.account_id, k.method, k.route, k.key) OFFSET 0)`
 
+	// readUnfinished counts the unfinished jobs of all months, without jobs of running runs that are completed or
+	// failed.
 	readUnfinished = `
 SELECT account_id, sum(jobs)::bigint
 FROM (
@@ -110,6 +117,7 @@ var (
 	finalColumns      = columnsWith("0")
 )
 
+// columnsWith returns the columns of Run with the given SQL for the number of running jobs.
 func columnsWith(runningJobs string) string {
 	return `
 r.id, r.account_id, r.credential_id, r.status, r.measurement_type, r.methodology_version, r.model_ids, r.question_ids, r.repetitions,
@@ -167,6 +175,7 @@ CROSS JOIN LATERAL (
   SELECT * FROM measurement_runs r WHERE r.account_id = k.account_id AND r.id >= k.id AND r.id <= k.id
   ORDER BY r.account_id, r.id LIMIT 1) r ORDER BY k.no`
 
+	// cancelRun calls a function of the database, so that aiv serve needs no privilege to update runs.
 	cancelRun = `SELECT ` + finalColumns + ` FROM cancel_run($1, $2) r`
 )
 
@@ -208,6 +217,7 @@ SELECT count(*), COALESCE(sum(CASE status WHEN 'queued' THEN total_jobs ELSE job
   extract(epoch FROM now() - min(created_at))::double precision
 FROM measurement_runs r WHERE status IN ('queued', 'running')`
 
+// readBacklog counts the open runs up to $1, and returns the age of the oldest in seconds.
 const readBacklog = `
 SELECT (SELECT count(*) FROM (SELECT created_at FROM measurement_runs WHERE status IN ('queued', 'running') ORDER BY created_at LIMIT $1) open),
   COALESCE((SELECT extract(epoch FROM now() - created_at) FROM measurement_runs WHERE status IN ('queued', 'running')
@@ -222,5 +232,6 @@ SELECT ` + columns + ` FROM accounts a CROSS JOIN LATERAL (
   ORDER BY r.created_at DESC, r.id DESC LIMIT $3) r
 WHERE $1::uuid IS NULL OR a.id = $1 ORDER BY r.created_at DESC, r.id DESC LIMIT $3`
 
+	// findRun starts from the accounts, because the primary key of runs begins with the account.
 	findRun = `SELECT ` + columns + ` FROM accounts a JOIN measurement_runs r ON r.account_id = a.id AND r.id = $1`
 )

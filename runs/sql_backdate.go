@@ -1,5 +1,7 @@
 package runs
 
+// backdateRuns changes the runs and the rows that repeat the time of creation. It deletes the account's months, which
+// recountMonths then computes again.
 const backdateRuns = `
 WITH past AS (
   SELECT * FROM unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::int[], $8::int[], $9::int[])
@@ -16,6 +18,7 @@ WITH past AS (
 )
 DELETE FROM account_months WHERE account_id = $1`
 
+// recountMonths counts final jobs of final runs only, as addFinished does.
 const recountMonths = `
 INSERT INTO account_months (account_id, month, runs, jobs_ordered, jobs_completed, jobs_failed, jobs_canceled)
 SELECT account_id, date_trunc('month', created_at, 'UTC'), count(*), sum(total_jobs),

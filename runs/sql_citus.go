@@ -24,9 +24,11 @@ SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::integer[], $5::text
 INSERT INTO measurement_jobs (account_id, run_id, ordinal)
 SELECT account_id, id, generate_series(1, jobs) FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS run (account_id, id, jobs)`
 
+	// citusCountOrdered is followed by a citusOrderedRow for each account (store.ValuesOnCitus), and by addOrdered.
 	citusCountOrdered = `INSERT INTO account_months AS m (account_id, month, runs, jobs_ordered) VALUES `
 	citusOrderedRow   = `$::uuid, date_trunc('month', now(), 'UTC'), $::bigint, $::bigint`
 
+	// citusWrittenRuns precedes Config.Enqueue, which reads from run.
 	citusWrittenRuns = `
 WITH run AS (SELECT * FROM unnest($1::uuid[], $2::uuid[]) AS run (account_id, id)) `
 )

@@ -36,6 +36,7 @@ FROM unnest($2::timestamptz[], $3::integer[]) AS p (created_at, jobs)
 GROUP BY 1, 2 ORDER BY 1, 2
 ON CONFLICT (account_id, month) DO UPDATE SET runs_purged = m.runs_purged + excluded.runs_purged, jobs_purged = m.jobs_purged + excluded.jobs_purged`
 
+	// readOpen reads some of the open runs of an account.
 	readOpen = `
 SELECT id FROM measurement_runs WHERE account_id = $1 AND status = ANY ('{queued,running}') LIMIT 100`
 )

@@ -27,12 +27,14 @@ func (r *Runs) Stats() Stats {
 
 type counts struct{ created, replayed, refused, conflicts, failed, jobs atomic.Uint64 }
 
+// add counts one create request. A refusal by the quota counts as refused.
 func (c *counts) add(q *CreateRequest, result *CreateResult, err error) {
 	_, refused := errors.AsType[*Refusal](err)
 	_, exceeded := errors.AsType[*QuotaError](err)
 	switch {
 	case refused || exceeded:
 		c.refused.Add(1)
+	// Another request has used the key, or is using it.
 	case errors.Is(err, ErrKeyReused) || errors.Is(err, ErrKeyInUse):
 		c.conflicts.Add(1)
 	case err != nil:

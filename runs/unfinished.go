@@ -45,6 +45,7 @@ func (u *unfinishedJobs) read(rows pgx.Rows) error {
 	return err
 }
 
+// set notes what the database has counted for an account.
 func (u *unfinishedJobs) set(account store.ID, jobs int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -53,6 +54,7 @@ func (u *unfinishedJobs) set(account store.ID, jobs int64) {
 	u.put(account, n)
 }
 
+// put stores an estimate, or forgets an account that is far from the bound. u.mu is locked.
 func (u *unfinishedJobs) put(account store.ID, n estimate) {
 	if n.known < rememberedFrom && n.writing == 0 {
 		delete(u.accounts, account)

@@ -48,6 +48,7 @@ func (r *Runs) MonthOf(ctx context.Context, account store.ID, month *time.Time) 
 // It is part of the transaction that finishes them, and locks rows of account_months in the order of accounts and
 // months.
 func AddFinished(ctx context.Context, tx store.Tx, finished []Run) error {
+	// Columns for unnest, one element for each run.
 	n := len(finished)
 	accounts, created := make([]store.ID, n), make([]time.Time, n)
 	completed, failed, canceled := make([]int32, n), make([]int32, n), make([]int32, n)

@@ -17,9 +17,9 @@ import (
 type pending struct {
 	request  *CreateRequest
 	run      *Run
-	hash     idempotency.Hash
-	response []byte
-	arrived  time.Time
+	hash     idempotency.Hash // of the request
+	response []byte           // as it is stored with the key
+	arrived  time.Time        // when the request began to wait
 }
 
 // key is what concurrent duplicates have in common.
@@ -34,7 +34,7 @@ func (p *pending) key() any {
 // with more jobs is written by a batcher for large runs.
 const maxBatchJobs = 5000
 
-// A writeResult is the outcome of one run of a batch.
+// A writeResult is the outcome of one run of a batch. At most one of the three is set.
 type writeResult struct {
 	written bool        // false: its key is taken or in use, or it does not fit
 	inUse   bool        // another transaction is claiming its key
@@ -47,12 +47,14 @@ func (r *Runs) writeSmall(ctx context.Context, batch []*pending, wait lockWait) 
 	if store.IsLockTimeout(err) && !waitedForKey(err) && !waitedForMonth(err) {
 		// A lock on a table delays every run, so the batch waits for it as a whole. A wait behind another waiter for a
 		// month returns the same error and is treated in the same way.
+		// The failed statement has written nothing.
 		results, err = r.insert(ctx, batch, lockWait{})
 	}
 	return results, err
 }
 
-// insert bounds the waits for locks in the implicit transaction of its round trip.
+// insert bounds the waits for locks in the implicit transaction of its round trip. On Citus it needs a transaction of
+// several round trips instead.
 func (r *Runs) insert(ctx context.Context, batch []*pending, wait lockWait) ([]writeResult, error) {
 	conn, err := r.cfg.Pool.Acquire(ctx)
 	if err != nil {
@@ -63,6 +65,7 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, wait lockWait) ([]w
 		return r.writeTx(ctx, conn, batch, wait)
 	}
 	var b pgx.Batch
+	// The setting is local: it ends with the implicit transaction.
 	if sql, arg := wait.setting(); sql != "" {
 		b.Queue(sql, arg)
 	}
@@ -102,6 +105,7 @@ func (r *Runs) insertTx(ctx context.Context, tx pgx.Tx, batch []*pending) ([]wri
 	if store.IsCitus(tx.Conn()) {
 		return r.insertOnCitus(ctx, tx, batch)
 	}
+	// The jobs of all runs, although some keys may be taken.
 	jobs := 0
 	for _, p := range batch {
 		jobs += p.run.TotalJobs
@@ -131,6 +135,7 @@ func (r *Runs) copyAndCountJobs(ctx context.Context, tx pgx.Tx, batch []*pending
 	var accounts []store.ID
 	var jobs []int32
 	for i, p := range batch {
+		// Its key is taken, so it has no row.
 		if !results[i].written {
 			continue
 		}
@@ -150,6 +155,7 @@ func (r *Runs) copyAndCountJobs(ctx context.Context, tx pgx.Tx, batch []*pending
 func (p *pending) jobs() pgx.CopyFromSource {
 	ordinal := int32(0)
 	return pgx.CopyFromFunc(func() ([]any, error) {
+		// A nil row ends the copy.
 		if ordinal++; int(ordinal) > p.run.TotalJobs {
 			return nil, nil
 		}
@@ -171,6 +177,7 @@ func (r *Runs) markWritten(batch []*pending, rows pgx.Rows) ([]writeResult, erro
 	}
 	results := make([]writeResult, len(batch))
 	for i, p := range batch {
+		// A run without a row has a key that was taken. n is nil for large runs, whose months are counted later.
 		n, ok := found[p.run.ID]
 		results[i].written = ok
 		if n != nil {
@@ -194,6 +201,7 @@ type batchColumns struct {
 	jobs                                    []int32
 }
 
+// newBatchColumns returns the columns with one element for each run of the batch, in its order.
 func newBatchColumns(batch []*pending) *batchColumns {
 	c := new(batchColumns)
 	for _, p := range batch {
@@ -209,6 +217,7 @@ func newBatchColumns(batch []*pending) *batchColumns {
 		c.methodologies = append(c.methodologies, p.run.MethodologyVersion)
 		c.models = append(c.models, arrayLiteral(p.run.ModelIDs))
 		c.questions = append(c.questions, arrayLiteral(p.run.QuestionIDs))
+		// The methodology bounds the repetitions to a smallint.
 		c.repetitions = append(c.repetitions, int16(p.run.Repetitions))
 		c.locales = append(c.locales, p.run.Locale)
 		c.countries = append(c.countries, p.run.Country)
@@ -218,6 +227,7 @@ func newBatchColumns(batch []*pending) *batchColumns {
 	return c
 }
 
+// args returns the columns as the parameters of insertRuns.
 func (c *batchColumns) args() []any {
 	return []any{c.accounts, c.methods, c.routes, c.keys, c.hashes, c.ids, c.responses, c.credentials, c.types, c.methodologies, c.models,
 		c.questions, c.repetitions, c.locales, c.countries, c.languages, c.jobs}
@@ -254,6 +264,8 @@ func waitedForKey(err error) bool { return waitedForRow(err, "idempotency_record
 // waitedForMonth reports whether err is the end of a wait for another transaction that has locked an account's month.
 func waitedForMonth(err error) bool { return waitedForRow(err, "account_months") }
 
+// waitedForRow reports whether err is a lock timeout for a row of a table. Only the context of the error names the
+// table.
 func waitedForRow(err error, table string) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && store.IsLockTimeout(err) && strings.Contains(e.Where, table)

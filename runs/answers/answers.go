@@ -26,17 +26,17 @@ type Answer struct {
 	SearchQueries []string
 	ModelVersion  *string // as the provider reported it; nil: not known
 	AnsweredAt    time.Time
-	Searched      *bool // whether the model searched before it answered; nil: not known
-	Truncated     bool  // the answer was cut, by the token limit or by the end of a stream
-	Usage         *Usage
+	Searched      *bool  // whether the model searched before it answered; nil: not known
+	Truncated     bool   // the answer was cut, by the token limit or by the end of a stream
+	Usage         *Usage // nil: not reported
 }
 
 // A Citation is a source that an answer cites.
 type Citation struct {
 	Position int // in the answer's citations, from 1
 	URL      string
-	Domain   string // the host of the URL
-	Title    *string
+	Domain   string  // the host of the URL
+	Title    *string // nil: none was reported
 }
 
 // Usage is what the provider charged for an answer. A nil number is not known.

@@ -63,7 +63,7 @@ func appendIntOrNull(b []byte, n *int64) []byte {
 	return strconv.AppendInt(b, *n, 10)
 }
 
-// storedLimits exceed every answer within the bounds.
+// storedLimits exceed every answer within the bounds. An answer has at most about 560 values.
 var storedLimits = strictjson.Limits{Depth: 16, Values: 10_000}
 
 // Decode returns the answer whose stored form is given. Members that are missing are read as the zero value, and
@@ -77,6 +77,7 @@ func Decode(stored string) (*Answer, error) {
 		return nil, errors.New("a stored answer is not an object")
 	}
 	a := &Answer{}
+	// Members of other names come from a later version.
 	for i := range v.Members {
 		m := &v.Members[i].Value
 		switch v.Members[i].Name {
@@ -95,6 +96,7 @@ func Decode(stored string) (*Answer, error) {
 		case "model_version":
 			a.ModelVersion = textOrNil(m)
 		case "answered_at":
+			// The error is returned at the end, with the rest of the answer.
 			a.AnsweredAt, err = decodeTime(m)
 		case "searched":
 			if m.Kind == strictjson.KindBool {
@@ -109,6 +111,7 @@ func Decode(stored string) (*Answer, error) {
 	return a, err
 }
 
+// decodeCitation reads a citation. Its position is its place in the list, whatever is stored.
 func decodeCitation(i int, v *strictjson.Value) Citation {
 	c := Citation{Position: i + 1}
 	for i := range v.Members {
@@ -133,6 +136,7 @@ func decodeTime(v *strictjson.Value) (time.Time, error) {
 	return t.UTC(), nil
 }
 
+// decodeUsage returns nil for null. Numbers that are null stay nil.
 func decodeUsage(v *strictjson.Value) *Usage {
 	if v.Kind != strictjson.KindObject {
 		return nil

@@ -14,6 +14,7 @@ import (
 // parameters. One statement with common table expressions would not do: Citus sends the result of each expression to
 // every server.
 func (d *Dispatcher) admitOnCitus(ctx context.Context, conn *pgx.Conn, turn int64) error {
+	// Each step is one round trip: what waits, what is taken of it, and the rows that follow.
 	w, err := d.readBacklogOnCitus(ctx, conn)
 	if err != nil || w.empty() {
 		return err
@@ -27,7 +28,7 @@ func (d *Dispatcher) admitOnCitus(ctx context.Context, conn *pgx.Conn, turn int6
 
 // waitingKeys are the keys of the arrivals and the due leases that wait to be admitted.
 type waitingKeys struct {
-	arrived, canceled []runKey
+	arrived, canceled []runKey // runs that were created, and runs that were canceled
 	due               leaseKeys
 }
 
@@ -42,6 +43,7 @@ func (w *waitingKeys) empty() bool {
 func (d *Dispatcher) readBacklogOnCitus(ctx context.Context, conn *pgx.Conn) (*waitingKeys, error) {
 	w := &waitingKeys{}
 	var b pgx.Batch
+	// Reachable adds the accounts on reachable servers as the last parameter, and sends its own text.
 	b.Queue("", d.cfg.Outage.Reachable(citusArrivals)).Query(func(rows pgx.Rows) error {
 		var k runKey
 		var canceled bool
@@ -74,6 +76,7 @@ func (w *waitingKeys) take(ctx context.Context, conn *pgx.Conn) (*admitted, erro
 	var b pgx.Batch
 	if len(w.arrived) > 0 {
 		accounts, runs := splitKeys(w.arrived)
+		// This fails if another transaction has taken one of the runs, before anything is written for it.
 		deleteArrivals(&b, accounts, runs, false)
 		b.Queue(citusQueueOf, accounts, runs).Query(func(rows pgx.Rows) error { return a.queue.read(rows, &a.turns) })
 	}
@@ -81,6 +84,7 @@ func (w *waitingKeys) take(ctx context.Context, conn *pgx.Conn) (*admitted, erro
 		accounts, runs := splitKeys(w.canceled)
 		deleteArrivals(&b, accounts, runs, true)
 		b.Queue(citusUnqueue, accounts, runs)
+		// The leases of canceled runs become results, so they are read before they are deleted.
 		b.Queue(citusEnded, accounts, runs).Query(a.ended.read)
 		b.Queue(citusUnlease, accounts, runs)
 		b.Queue(deleteHolds, accounts, runs)
@@ -140,6 +144,7 @@ type queueRows struct {
 	first, last    []int32
 }
 
+// read reads the fresh jobs of runs, a row for each model, and notes which accounts need a turn at which provider.
 func (q *queueRows) read(rows pgx.Rows, turns *turnKeys) error {
 	var account, run store.ID
 	var model int16

@@ -33,7 +33,7 @@ func allot(s *supply, demands []demand, firstTurn int64) [][]grant {
 
 // A demand is one claim: how many jobs it requests, and of which providers; nil: of all.
 type demand struct {
-	limit     int
+	limit     int // 0: the worker is revoked
 	providers []string
 }
 
@@ -56,6 +56,7 @@ func (g *grant) jobs() int32 { return g.last - g.first + 1 }
 func (s *supply) serve(d *demand, turn *int64, alone bool) (grants []grant) {
 	q := &turnQueue{}
 	for _, a := range s.accounts {
+		// An account without a job for this claim is left out.
 		if a.next(d, s.capacity) != "" {
 			q.entries = append(q.entries, turnEntry{a, a.turn(d, s.capacity)})
 		}
@@ -74,10 +75,12 @@ func (s *supply) serve(d *demand, turn *int64, alone bool) (grants []grant) {
 			heap.Fix(q, 0)
 			continue
 		}
+		// One job, then the next account. The last account need not wait for others.
 		n := 1
 		if q.Len() == 1 {
 			n = left
 		}
+		// The grant may have fewer jobs, because it is of one span.
 		g := a.take(provider, min(n, s.capacity[provider]))
 		n = int(g.jobs())
 		left -= n
@@ -89,8 +92,10 @@ func (s *supply) serve(d *demand, turn *int64, alone bool) (grants []grant) {
 		if !alone {
 			a.moveToEnd(d, provider, turn)
 		}
+		// The provider that has served gets the account's highest turn.
 		*turn++
 		a.turns[provider] = *turn
+		// Without further jobs for the claim the turn is 0, so the account comes first and leaves the queue.
 		q.entries[0].turn = a.turn(d, s.capacity)
 		heap.Fix(q, 0)
 	}
@@ -143,6 +148,7 @@ func (a *account) take(provider string, n int) grant {
 
 // extend appends a grant, or adds its jobs to the grant of the same span.
 func extend(grants []grant, g grant) []grant {
+	// Few grants: one for each span that the claim has reached.
 	for i := range grants {
 		if grants[i].span == g.span { // a span's jobs are taken in order
 			grants[i].last = g.last

@@ -17,7 +17,7 @@ import (
 type ClaimRequest struct {
 	Worker    store.ID // the claim fails if it is revoked
 	Providers []string // nil: all
-	Limit     int
+	Limit     int      // of jobs
 	Lease     time.Duration
 	Wait      time.Duration // for the first job
 }
@@ -25,12 +25,12 @@ type ClaimRequest struct {
 // A Job is a claimed job with everything that the worker needs.
 type Job struct {
 	Key        Key
-	Attempt    int
+	Attempt    int // from 1; a settlement must repeat it
 	LeaseUntil time.Time
 	Provider   string
-	Repetition int
-	Question   *Question
-	Parameters *RunParameters
+	Repetition int            // from 1
+	Question   *Question      // shared by jobs of one grant
+	Parameters *RunParameters // shared by jobs of one grant
 }
 
 // RunParameters are the parameters that all jobs of one run and model have in common.
@@ -44,12 +44,14 @@ type RunParameters struct {
 type Question struct{ ID, Text, Language, Country string }
 
 // Claim hands out jobs. If there are none, it waits for the first one until r.Wait is over, ctx is done or Stop is
-// called. It returns auth.ErrUnknownWorker for a worker that is revoked.
+// called. It returns auth.ErrUnknownWorker for a worker that is revoked. A claim that waits uses no connection: polls
+// and other claims wake it (waiters).
 func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) {
 	jobs, err := d.claim(ctx, r)
 	if err != nil || len(jobs) > 0 || r.Wait <= 0 {
 		return jobs, err
 	}
+	// Jobs that become claimable before add are found by the next poll.
 	self := &waiter{providers: r.Providers, wake: make(chan func(*waiter) bool, 1)}
 	element := d.waiters.add(self)
 	defer d.waiters.remove(element)
@@ -71,6 +73,7 @@ func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) 
 			d.waiters.wake(1, matches) // instead of this one
 		}
 		if len(jobs) > 0 {
+			// There may be more jobs of these providers.
 			d.waiters.wake(2, func(other *waiter) bool {
 				return slices.ContainsFunc(jobs, func(j Job) bool { return accepts(other.providers, j.Provider) })
 			})
@@ -78,6 +81,7 @@ func (d *Dispatcher) Claim(ctx context.Context, r *ClaimRequest) ([]Job, error) 
 		if err != nil || len(jobs) > 0 {
 			return jobs, err
 		}
+		// Other claims got the jobs.
 		d.waiters.sleep(self)
 	}
 }
@@ -88,6 +92,7 @@ type response[T any] struct {
 	err   error
 }
 
+// claim is Claim without waiting. It shares a transaction with other claims.
 func (d *Dispatcher) claim(ctx context.Context, r *ClaimRequest) ([]Job, error) {
 	out, err := d.claims.Do(ctx, r)
 	return out.items, cmp.Or(err, out.err)
@@ -103,6 +108,7 @@ func (d *Dispatcher) claimAll(ctx context.Context, requests []*ClaimRequest) (ou
 	return out, err
 }
 
+// tryClaims reads the supply under the lock of claims, shares it among the claims, and writes and commits the grants.
 func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([]response[Job], error) {
 	out := make([]response[Job], len(requests))
 	demands, workers := make([]demand, len(requests)), make([]store.ID, len(requests))
@@ -118,15 +124,18 @@ func (d *Dispatcher) tryClaims(ctx context.Context, requests []*ClaimRequest) ([
 		d.noteClock(s.now)
 		for i, r := range requests {
 			if slices.Contains(s.revoked, r.Worker) {
+				// The claim stays in the batch, and gets nothing.
 				demands[i].limit, out[i].err = 0, auth.ErrUnknownWorker
 			}
 		}
 		grants := allot(s.supply, demands, s.firstTurn)
+		// Nothing was granted, admitted or deleted.
 		if !slices.ContainsFunc(grants, func(g []grant) bool { return len(g) > 0 }) && !s.changed {
 			// nextval writes WAL at times. A commit would wait until a synchronous standby has it.
 			_, err := conn.Exec(ctx, "ROLLBACK")
 			return err
 		}
+		// A transaction with changes must commit even if it grants nothing.
 		w := &claimWrites{now: s.now, requests: requests, grants: grants, supply: s.supply}
 		if err := w.write(ctx, conn); err != nil {
 			return err

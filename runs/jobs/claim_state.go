@@ -14,9 +14,9 @@ type claimState struct {
 	now       time.Time
 	firstTurn int64      // the transaction numbers turns from here on
 	revoked   []store.ID // workers
-	supply    *supply
-	idle      turnKeys // of accounts without jobs to hand out
-	changed   bool     // the transaction admitted jobs or deleted turns
+	supply    *supply    // what is left of it changes in allot
+	idle      turnKeys   // of accounts without jobs to hand out
+	changed   bool       // the transaction admitted jobs or deleted turns
 }
 
 // An accountAt is an account at a provider.
@@ -32,6 +32,7 @@ type turnKeys struct {
 	seen      map[accountAt]bool
 }
 
+// add adds a key, once.
 func (k *turnKeys) add(account store.ID, provider string) {
 	at := accountAt{account, provider}
 	if k.seen[at] {
@@ -52,10 +53,12 @@ func (k *turnKeys) add(account store.ID, provider string) {
 func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands []demand, workers []store.ID) (*claimState, error) {
 	providers, want := wanted(demands)
 	state := &claimState{}
+	// Each row of the supply reports whether runs or retries wait to be admitted.
 	backlog := false
 	read := func(b *pgx.Batch) error {
 		s := newSupplyBuilder()
 		collect := func(rows pgx.Rows) error {
+			// All rows have the same time and the same two reports of a backlog. There is at least one row.
 			var r supplyRow
 			_, err := pgx.ForEachRow(rows, r.columns(), func() error {
 				s.add(&r)
@@ -77,6 +80,7 @@ func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands
 	if err := read(&b); err != nil {
 		return nil, err
 	}
+	// Once: what arrives later is admitted by the next transaction.
 	if backlog {
 		state.changed = true
 		var b pgx.Batch
@@ -125,6 +129,7 @@ func wanted(demands []demand) (providers []string, jobs int) {
 	providers = []string{}
 	for _, d := range demands {
 		jobs += d.limit
+		// One claim for all providers is enough to read all of them.
 		if d.providers == nil || providers == nil {
 			providers = nil
 			continue

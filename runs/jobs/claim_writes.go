@@ -16,7 +16,7 @@ import (
 type claimWrites struct {
 	now      time.Time
 	requests []*ClaimRequest
-	grants   [][]grant
+	grants   [][]grant // by request
 	supply   *supply
 
 	expected int          // spans that the grants take jobs from
@@ -35,6 +35,7 @@ type claimWrites struct {
 func (w *claimWrites) write(ctx context.Context, conn *pgx.Conn) error {
 	w.taken = make(map[Key]bool)
 	var b pgx.Batch
+	// No other claim changes these rows: the lock of claims is held.
 	w.batchCounts(&b)
 	w.batchTurns(&b, conn)
 	w.batchStarts(&b)
@@ -47,6 +48,7 @@ func (w *claimWrites) write(ctx context.Context, conn *pgx.Conn) error {
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
+		// The transaction is still open, so it can be retried as a whole.
 		if len(w.taken) != w.expected {
 			return errChanged
 		}
@@ -115,6 +117,8 @@ func (w *claimWrites) batchTurns(b *pgx.Batch, conn *pgx.Conn) {
 			continue
 		}
 		for code, turn := range a.turns {
+			// All spans that were read are used up, and none was left unread. A provider that was not read keeps its
+			// turn.
 			if spans, read := a.spans[code]; read && len(spans) == 0 && !a.more[code] {
 				ended.add(a.id, code)
 				continue
@@ -134,6 +138,7 @@ func (w *claimWrites) batchTurns(b *pgx.Batch, conn *pgx.Conn) {
 
 // batchStarts starts the runs that are queued.
 func (w *claimWrites) batchStarts(b *pgx.Batch) {
+	// Of several models of a new run, each may be the first to be claimed. startRuns skips runs that have started.
 	accounts, runs, _ := w.runs(func(s *span) bool { return !s.begun() })
 	if len(runs) > 0 {
 		b.Queue(startRuns, citusStartRuns, accounts, runs, w.now)
@@ -172,9 +177,11 @@ func (w *claimWrites) batchSpans(b *pgx.Batch) {
 	for _, s := range slices.SortedFunc(slices.Values(w.spansOfGrants()), compareQueueKeys) {
 		switch {
 		case !s.fresh:
+		// Jobs are left.
 		case s.first <= s.last:
 			all.add(s, s.first)
 		default:
+			// advanceQueue only locks the row and checks it; endQueue deletes it.
 			all.add(s, s.firstRead)
 			ended.add(s, s.firstRead)
 		}
@@ -196,6 +203,7 @@ func (w *claimWrites) batchLeases(b *pgx.Batch, conn *pgx.Conn) {
 		if s.fresh {
 			continue
 		}
+		// A lease is identified by its first job, so what is left of it becomes another row.
 		gone.add(s.account, s.run, s.firstRead)
 		if s.first <= s.last {
 			put.add(&lease{account: s.account, run: s.run, first: s.first, last: s.last, provider: s.provider, created: s.created,
@@ -204,6 +212,7 @@ func (w *claimWrites) batchLeases(b *pgx.Batch, conn *pgx.Conn) {
 	}
 	for r, g := range w.all {
 		s := g.span
+		// A grant becomes one lease, whose jobs may later be settled or renewed one by one.
 		l := &lease{account: s.account, run: s.run, first: g.first, last: g.last, provider: s.provider, created: s.created,
 			state: stateHeld, attempt: s.attempt + 1, tries: s.tries, until: w.now.Add(r.Lease), startedAt: s.startedAt, worker: r.Worker}
 		if s.fresh {

@@ -21,7 +21,7 @@ func (d *description) locate(ordinal int32) (repetition, question int) {
 	return n%d.repetitions + 1, n/d.repetitions%d.questions + 1 - d.first
 }
 
-// batchDescriptions reads the descriptions of the grants.
+// batchDescriptions reads the descriptions of the grants. A grant whose run was deleted gets none.
 func (w *claimWrites) batchDescriptions(b *pgx.Batch) {
 	var accounts, runs []store.ID
 	var first, last []int32
@@ -43,6 +43,7 @@ func (w *claimWrites) batchDescriptions(b *pgx.Batch) {
 				&d.questions, &p.ModelID, &p.ProviderModel, &d.first, &d.ids, &d.texts, &d.languages, &d.countries); err != nil {
 				return err
 			}
+			// Ordinality counts from 1.
 			grants[no-1].description = &d
 		}
 		return rows.Err()
@@ -55,6 +56,7 @@ func (w *claimWrites) jobs(claim int) []Job {
 	until := w.now.Add(w.requests[claim].Lease)
 	for _, g := range w.grants[claim] {
 		d := g.description
+		// The jobs of a grant share their questions and parameters.
 		questions := make([]Question, len(d.ids))
 		for i := range questions {
 			questions[i] = Question{d.ids[i], d.texts[i], d.languages[i], d.countries[i]}

@@ -39,6 +39,7 @@ func (d *Dispatcher) prepare(settlements []Settlement) {
 		}
 	}
 	for i, prepared := range d.cfg.Prepare(jobs) {
+		// Prepare returns a value for each job, in the order of jobs.
 		answered[i].prepared = prepared
 	}
 }
@@ -63,6 +64,7 @@ func EachAnswer(ctx context.Context, db store.Querier, account, run store.ID, or
 	return nil
 }
 
+// readAnswers reads and decodes the stored answers of a run's jobs, in order.
 func readAnswers(ctx context.Context, db store.Querier, account, run store.ID, ordinals []int32) ([]Ended, error) {
 	decode := func(row pgx.CollectableRow) (e Ended, err error) {
 		var stored string

@@ -30,7 +30,7 @@ var errNotAnID = errors.New("not the id of a job")
 // String returns the job's id.
 func (k Key) String() string { return string(k.AppendID(make([]byte, 0, idLength))) }
 
-// AppendID appends the job's id.
+// AppendID appends the job's id. Ids of one run sort by ordinal.
 func (k Key) AppendID(b []byte) []byte {
 	var raw [idBytes]byte
 	copy(raw[:], k.Account[:])
@@ -63,6 +63,7 @@ func compareRuns(a, b runKey) int {
 	return cmp.Or(a.account.Compare(b.account), a.run.Compare(b.run))
 }
 
+// splitKeys returns keys as two columns for unnest.
 func splitKeys(keys []runKey) (accounts, runs []store.ID) {
 	for _, k := range keys {
 		accounts, runs = append(accounts, k.account), append(runs, k.run)

@@ -24,6 +24,7 @@ func (l *ledger) batchRecords(b *pgx.Batch, late []*lateReport) {
 	var attempts []int16
 	for _, r := range late {
 		k.add(r.Key.Account, r.Key.Run, r.Key.Ordinal)
+		// An attempt that does not fit a smallint is the attempt of no row.
 		attempts = append(attempts, int16(min(r.Attempt, math.MaxInt16)))
 	}
 	b.Queue(readRecords, citusRecords, k.accounts, k.runs, k.ordinals, attempts).Query(func(rows pgx.Rows) error {
@@ -35,6 +36,7 @@ func (l *ledger) batchRecords(b *pgx.Batch, late []*lateReport) {
 		var code *string
 		_, err := pgx.ForEachRow(rows, []any{&no, &provider, &reported, &ended, &settled, &code}, func() error {
 			r := late[no-1]
+			// A run that was not locked does not exist.
 			run := l.runs[runKey{r.Key.Account, r.Key.Run}]
 			if run == nil || !accepts(r.providers, provider) {
 				return nil
@@ -43,6 +45,7 @@ func (l *ledger) batchRecords(b *pgx.Batch, late []*lateReport) {
 			switch {
 			case reported != nil:
 				r.record.outcome = *reported
+			// The job is open, or another attempt or no settlement has ended it: this attempt has reported nothing.
 			case ended == nil || int(*ended) != r.Attempt || !*settled:
 			case code != nil:
 				r.record.outcome = Failed
@@ -74,7 +77,9 @@ func lateRenewal(r *record) Reply {
 // such job of the worker's providers. The outcome expired is never recorded, so a late expiry is stale or canceled.
 func lateSettlement(r *record, o Outcome) Reply {
 	switch {
+	// Without saying whether the job exists.
 	case r == nil:
+	// The settlement is repeated, such as after a lost response.
 	case r.outcome == o:
 		return Reply{State: Settled}
 	case r.outcome == "" && r.canceled:

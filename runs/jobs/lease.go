@@ -23,11 +23,11 @@ type lease struct {
 	provider     string
 	created      time.Time // of the run
 	state        string
-	attempt      int16
-	tries        int16
-	until        time.Time
-	startedAt    time.Time
-	worker       store.ID
+	attempt      int16     // of the latest claim, from 1
+	tries        int16     // attempts that count against maxTries: retries and expired leases
+	until        time.Time // end of a held lease, or of the wait of a waiting one
+	startedAt    time.Time // of the first attempt
+	worker       store.ID  // of a held lease; otherwise the latest one or zero
 }
 
 func (l *lease) jobs() int32 { return l.last - l.first + 1 }
@@ -59,6 +59,7 @@ func (r *leaseRows) add(l *lease) {
 	r.attempts, r.tries = append(r.attempts, l.attempt), append(r.tries, l.tries)
 }
 
+// args returns the columns in the order of the parameters of writeLeases.
 func (r *leaseRows) args() []any {
 	return []any{r.accounts, r.runs, r.first, r.last, r.providers, r.created, r.states, r.attempts, r.tries, r.until, r.started, r.workers}
 }
@@ -75,6 +76,7 @@ func (h holds) add(account, run store.ID, provider string, jobs int32) {
 	h[hold{runKey{account, run}, provider}] += jobs
 }
 
+// args returns the changes as columns, in the order of keys, in which their rows are locked.
 func (h holds) args() []any {
 	var accounts, runs []store.ID
 	var providers []string

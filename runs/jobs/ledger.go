@@ -13,11 +13,11 @@ import (
 
 // Limits of attempts, and default waits.
 const (
-	maxTries    = 4
-	maxAttempts = 50
+	maxTries    = 4  // retries and expired leases after which a job fails
+	maxAttempts = 50 // claims after which it fails, however they ended
 
-	defaultThrottle = 30 * time.Second
-	firstBackoff    = 10 * time.Second
+	defaultThrottle = 30 * time.Second // without after_seconds
+	firstBackoff    = 10 * time.Second // after the first attempt; it doubles with each further one
 	maxBackoff      = 10 * time.Minute
 )
 
@@ -28,7 +28,7 @@ const (
 )
 
 // A ledger contains the runs and leases that a transaction has read under the runs' locks, and its changes to them.
-// Reports are applied to it without the database.
+// Reports are applied to it without the database. A run that does not exist is not in runs.
 type ledger struct {
 	now       time.Time
 	revoked   []store.ID // workers
@@ -60,6 +60,7 @@ type lockedRun struct {
 
 // addLease adds a row that was read.
 func (r *lockedRun) addLease(l *lease) {
+	// Ranges of one batch may read a lease twice.
 	if _, ok := r.before[l.first]; ok {
 		return
 	}
@@ -83,8 +84,10 @@ func (r *lockedRun) find(ordinal int32) int {
 func (r *lockedRun) cut(i int, ordinal int32) {
 	l := r.leases[i]
 	switch {
+	// The job was the only one.
 	case l.first == l.last:
 		r.leases = slices.Delete(r.leases, i, i+1)
+	// At the beginning, at the end, or in the middle, where the lease becomes two.
 	case ordinal == l.first:
 		l.first++
 	case ordinal == l.last:
@@ -99,6 +102,7 @@ func (r *lockedRun) cut(i int, ordinal int32) {
 // insert adds a lease, or extends the lease before it if the two differ only in their jobs, which must be of one model.
 func (r *lockedRun) insert(l *lease) {
 	i := sort.Search(len(r.leases), func(i int) bool { return r.leases[i].first > l.first })
+	// A last job that is a multiple of perModel is the last one of its model.
 	if i > 0 && r.leases[i-1].precedes(l) && r.leases[i-1].last%r.perModel != 0 {
 		r.leases[i-1].last = l.last
 		return
@@ -116,11 +120,11 @@ func (l *lease) precedes(other *lease) bool {
 type result struct {
 	key       Key
 	attempts  int16
-	settled   bool
+	settled   bool // by a report of a worker; false: the ledger has ended it
 	startedAt time.Time
-	answer    *answers.Answer
-	prepared  any // see Ended
-	code      *string
+	answer    *answers.Answer // nil unless completed
+	prepared  any             // see Ended
+	code      *string         // of a failed job, with message
 	message   *string
 }
 
@@ -148,6 +152,7 @@ func (l *ledger) apply(s *Settlement, from Reporter) (Reply, bool) {
 	if i < 0 {
 		return Reply{}, false
 	}
+	// A copy. Below, its jobs are reduced to the job of the report.
 	held := *r.leases[i]
 	if held.state != stateHeld || int(held.attempt) != s.Attempt || !accepts(from.Providers, held.provider) {
 		return Reply{}, false
@@ -159,6 +164,7 @@ func (l *ledger) apply(s *Settlement, from Reporter) (Reply, bool) {
 		l.applied[held.provider] = make(map[Outcome]uint64)
 	}
 	l.applied[held.provider][s.Outcome]++
+	// From here on the report takes effect: the job has no lease until insert.
 	r.cut(i, s.Key.Ordinal)
 	held.first, held.last = s.Key.Ordinal, s.Key.Ordinal
 	if s.Outcome == renewed {
@@ -167,6 +173,7 @@ func (l *ledger) apply(s *Settlement, from Reporter) (Reply, bool) {
 		return Reply{Held, held.until}, true
 	}
 	r.changed = true
+	// The first report of the batch is recorded.
 	if _, ok := l.pauses[held.provider]; !ok && s.Outcome == Unavailable {
 		l.pauses[held.provider] = pause{s.ErrorCode, s.ErrorMessage, from.Worker}
 	}
@@ -193,9 +200,11 @@ func (l *ledger) end(r *lockedRun, held *lease, s *Settlement) {
 
 // giveBack makes a job wait for another try, or makes it fail after the last one.
 func (l *ledger) giveBack(r *lockedRun, held *lease, s *Settlement) {
+	// No worker reports an expiry, so it cannot be repeated and needs no record.
 	if s.Outcome != expired {
 		l.attempts = append(l.attempts, attempt{s.Key, held.attempt, s.Outcome})
 	}
+	// Unless a case below says otherwise, the job can be claimed again at once.
 	held.state, held.until = stateWaiting, l.now
 	switch s.Outcome {
 	case Retry:
@@ -206,6 +215,7 @@ func (l *ledger) giveBack(r *lockedRun, held *lease, s *Settlement) {
 		if s.After > 0 {
 			until = l.now.Add(s.After)
 		}
+		// The latest end counts. The job itself does not wait: its provider does.
 		if until.After(l.throttles[held.provider]) {
 			l.throttles[held.provider] = until
 		}
@@ -213,6 +223,7 @@ func (l *ledger) giveBack(r *lockedRun, held *lease, s *Settlement) {
 		held.tries++
 	}
 
+	// The error of a job that is given back for the last time.
 	code, message := codeTooManyClaims, "The job was claimed 50 times and never settled."
 	switch {
 	case held.tries >= maxTries && s.Outcome == Retry:
@@ -221,6 +232,7 @@ func (l *ledger) giveBack(r *lockedRun, held *lease, s *Settlement) {
 		code, message = codeLeaseExpired, "The lease of the last try ended before a worker settled the job."
 	case held.attempt >= maxAttempts:
 	default:
+		// The job is given back.
 		r.returned++
 		r.insert(held)
 		return
@@ -229,6 +241,7 @@ func (l *ledger) giveBack(r *lockedRun, held *lease, s *Settlement) {
 	l.finish(held, s, &result{code: &code, message: &message})
 }
 
+// finish adds the result of a job that has ended.
 func (l *ledger) finish(held *lease, s *Settlement, result *result) {
 	result.key, result.attempts, result.startedAt = s.Key, held.attempt, held.startedAt
 	l.results = append(l.results, result)
@@ -241,19 +254,22 @@ func backoff(n int16, asked time.Duration) time.Duration {
 		return asked
 	}
 	d := maxBackoff
+	// 10 s << 6 would exceed maxBackoff.
 	if n < 7 {
 		d = firstBackoff << (n - 1)
 	}
 	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64())) // spreads load
 }
 
-// finishRuns makes runs final whose jobs are all final, and returns their keys in order.
+// finishRuns makes runs final whose jobs are all final, and returns their keys in order. A run without changed counters
+// is not final yet, or was final before.
 func (l *ledger) finishRuns() (finished []runKey) {
 	for _, r := range l.runs {
 		if !r.changed || r.completed+r.failed < r.total {
 			continue
 		}
 		switch {
+		// A run that was canceled has another status, and is never changed here.
 		case r.failed == 0:
 			r.status = "completed"
 		case r.completed == 0:
@@ -273,6 +289,7 @@ func (l *ledger) changedLeases() (gone leaseKeys, put leaseRows, held holds) {
 	held = make(holds)
 	for _, r := range l.runs {
 		for first, before := range r.before {
+			// All leases that were read are held leases (readLeases).
 			held.add(before.account, before.run, before.provider, -before.jobs())
 			if i := r.find(first); i < 0 || r.leases[i].first != first {
 				gone.add(before.account, before.run, first)
@@ -282,6 +299,7 @@ func (l *ledger) changedLeases() (gone leaseKeys, put leaseRows, held holds) {
 			if now.state == stateHeld {
 				held.add(now.account, now.run, now.provider, now.jobs())
 			}
+			// A lease that was not read is compared with the zero lease, and so is written.
 			if *now != r.before[now.first] {
 				put.add(now)
 			}

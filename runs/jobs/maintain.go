@@ -26,6 +26,7 @@ func (d *Dispatcher) Tasks() []task.Task {
 	}
 }
 
+// sweepEvery is the interval of sweeps. A lease is ended by the next sweep after its end.
 const sweepEvery = time.Second
 
 // onReachable returns f with the timeout of a transaction, repeated once if a server of the cluster is found to be
@@ -58,6 +59,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 			break // none is left, or other processes have ended them
 		}
 	}
+	// Leases whose runs were locked are skipped above; these are waited for.
 	ended, err := d.endLeases(ctx, overdueLeases, citusOverdue, true)
 	if total += ended; err != nil {
 		return total, err
@@ -75,11 +77,13 @@ func (d *Dispatcher) endLeases(ctx context.Context, sql, onCitus string, byRun b
 		First, Last  int32
 		Attempt      int16
 	}
+	// No lock is held between this query and the reports: apply checks each lease again.
 	all, err := store.Collect(ctx, d.cfg.Pool, pgx.RowToStructByPos[row], sql, d.cfg.Outage.Reachable(onCitus))
 	if err != nil {
 		return 0, err
 	}
 	for _, r := range all {
+		// One settlement for each job, as workers send them.
 		for ordinal := r.First; ordinal <= r.Last; ordinal++ {
 			over = append(over, Settlement{Key: Key{r.Account, r.Run, ordinal}, Attempt: int(r.Attempt), Outcome: expired})
 		}
@@ -89,8 +93,10 @@ func (d *Dispatcher) endLeases(ctx context.Context, sql, onCitus string, byRun b
 		if byRun {
 			n = partOfOneRun(over)
 		}
+		// A report of no worker, which no revocation concerns.
 		replies, err := d.reportBatch(ctx, []*report{{jobs: over[:n]}})
 		over = over[n:]
+		// The leases stay expired, so the next sweep finds them again.
 		if store.IsLockTimeout(err) {
 			if byRun {
 				return ended, nil

@@ -35,6 +35,7 @@ type ProviderLimits struct {
 
 // SetLimits changes the limits of a provider, from the next claim on.
 func (a *ProviderAdmin) SetLimits(ctx context.Context, provider string, l ProviderLimits) error {
+	// For the audit log: the limits that are set.
 	detail := map[string]any{}
 	for name, limit := range map[string]ProviderLimit{"per_minute": l.PerMinute, "in_flight": l.InFlight} {
 		if limit.Value != nil && (*limit.Value < 0 || *limit.Value > MaxProviderLimit) {
@@ -72,6 +73,7 @@ func (a *ProviderAdmin) Resume(ctx context.Context, provider, note string) error
 	return a.changeWithNote(ctx, "providers.resume", provider, note, &b)
 }
 
+// changeWithNote is change with a note, which must not be blank.
 func (a *ProviderAdmin) changeWithNote(ctx context.Context, action, provider, note string, statements *pgx.Batch) error {
 	if strings.TrimSpace(note) == "" {
 		return errors.New("a note is required: it gives the reason")
@@ -79,6 +81,7 @@ func (a *ProviderAdmin) changeWithNote(ctx context.Context, action, provider, no
 	return a.change(ctx, action, provider, map[string]any{"note": note}, statements)
 }
 
+// change runs statements and writes their audit record in one transaction. It fails if there is no such provider.
 func (a *ProviderAdmin) change(ctx context.Context, action, provider string, detail map[string]any, statements *pgx.Batch) error {
 	return pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
 		var exists bool
@@ -100,7 +103,7 @@ func (a *ProviderAdmin) change(ctx context.Context, action, provider string, det
 type ProviderState struct {
 	Code              string
 	Unmet             []string // dependencies
-	PerMinute         *int
+	PerMinute         *int     // nil, as InFlight: no limit
 	InFlight          *int
 	PausedAt          *time.Time
 	PauseNote         *string    // of the operator, or the message of the worker
@@ -117,6 +120,7 @@ type ProviderState struct {
 // Blocked returns why no job of the provider can be claimed now, or "" if one can.
 func (p *ProviderState) Blocked() string {
 	switch {
+	// The first reason that applies.
 	case len(p.Unmet) > 0:
 		return "the provider lacks " + strings.Join(p.Unmet, ", ")
 	case p.PausedAt != nil:
@@ -156,6 +160,7 @@ func ProviderStates(ctx context.Context, pool *pgxpool.Pool) ([]ProviderState, e
 	return readProviders[ProviderState](ctx, pool, providerStates)
 }
 
+// readProviders reads the rows of a statement about all providers, which may take long.
 func readProviders[T any](ctx context.Context, pool *pgxpool.Pool, sql string) (providers []T, err error) {
 	err = store.WithoutTimeouts(ctx, pool, func(tx pgx.Tx) (err error) {
 		providers, err = store.Collect(ctx, tx, pgx.RowToStructByPos[T], sql)
@@ -177,6 +182,7 @@ func (l *ledger) writePauses(ctx context.Context, tx store.Tx) error {
 		reasons, messages, workers = append(reasons, p.reason), append(messages, p.message), append(workers, p.worker.Text("wrk"))
 	}
 	type pausedProvider struct{ Provider, Reason, Message, Worker string }
+	// The lock of claims is held (readLedger), so no claim has read these providers as open.
 	paused, err := store.Collect(ctx, tx, pgx.RowToStructByPos[pausedProvider], pauseUnavailable, codes, reasons, messages, workers)
 	if err != nil {
 		return err

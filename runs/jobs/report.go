@@ -28,10 +28,11 @@ func (d *Dispatcher) reportAll(ctx context.Context, reports []*report) ([]respon
 }
 
 // applyReports applies reports in a transaction. Each wait for a lock ends after lockTimeout, or if that is empty after
-// the session's lock_timeout.
+// the session's lock_timeout. Reports are applied in order, so the second settlement of an attempt is late.
 func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTimeout string) ([]response[Reply], error) {
 	out := make([]response[Reply], len(reports))
 	err := inTransaction(ctx, d.cfg.Pool, func(conn *pgxpool.Conn) error {
+		// One round trip to begin, lock and read.
 		l, err := readLedger(ctx, conn.Conn(), reports, lockTimeout)
 		if err != nil {
 			return err
@@ -39,6 +40,7 @@ func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTi
 		d.noteClock(l.now)
 		var late []*lateReport
 		for i, r := range reports {
+			// Nothing of the report is applied. The zero worker of a sweep is never revoked.
 			if slices.Contains(l.revoked, r.from.Worker) {
 				out[i] = response[Reply]{err: auth.ErrUnknownWorker}
 				continue
@@ -55,6 +57,7 @@ func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTi
 		if err := d.write(ctx, conn, l, late); err != nil {
 			return err
 		}
+		// batchRecords has read the records in write.
 		for _, r := range late {
 			if r.Outcome == renewed {
 				*r.reply = lateRenewal(r.record)
@@ -79,6 +82,7 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, lockTime
 		for i := range r.jobs {
 			k := r.jobs[i].Key
 			run := runKey{k.Account, k.Run}
+			// The zero Key of an id that was not valid has no run, so it is late and then stale.
 			jobs[run] = append(jobs[run], k.Ordinal)
 		}
 	}
@@ -96,6 +100,7 @@ func readLedger(ctx context.Context, conn *pgx.Conn, reports []*report, lockTime
 	var ranges leaseKeys
 	var last []int32
 	for _, k := range keys {
+		// Jobs of one lease are mostly consecutive, so ranges need fewer lookups.
 		for first, end := range consecutive(jobs[k]) {
 			ranges.add(k.account, k.run, first)
 			last = append(last, end)
@@ -127,6 +132,7 @@ func consecutive(numbers []int32) iter.Seq2[int32, int32] {
 	}
 }
 
+// readRuns reads the rows of lockRuns.
 func (l *ledger) readRuns(rows pgx.Rows) error {
 	for rows.Next() {
 		r := &lockedRun{}
@@ -138,6 +144,8 @@ func (l *ledger) readRuns(rows pgx.Rows) error {
 	return rows.Err()
 }
 
+// readLeases reads the rows of the statement readLeases. It leaves out leases that are not held: no report can apply to
+// them.
 func (l *ledger) readLeases(rows pgx.Rows) error {
 	for rows.Next() {
 		e := &lease{}
@@ -182,6 +190,7 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 	l.batchAttempts(&b)
 	l.batchThrottles(&b)
 	l.batchRuns(&b, d.cfg.Count != nil)
+	// recordFinished reads the runs, so their changes are sent first.
 	if len(finished) > 0 {
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
@@ -191,13 +200,15 @@ func (d *Dispatcher) write(ctx context.Context, conn *pgxpool.Conn, l *ledger, l
 		}
 		b = pgx.Batch{}
 	}
+	// After all writes, so that a settlement that repeats one of this batch finds it.
 	l.batchRecords(&b, late)
 	// A repeated settlement changes nothing, but its commit waits until a synchronous standby has the first one's.
 	b.Queue("COMMIT")
 	return conn.SendBatch(ctx, &b).Close()
 }
 
-// recordFinished records that runs are final.
+// recordFinished records that runs are final. It adds their jobs to the usage of the accounts and calls
+// Config.Finished.
 func (d *Dispatcher) recordFinished(ctx context.Context, tx store.Tx, keys []runKey) error {
 	accounts, ids := splitKeys(keys)
 	finished, err := runs.GetAll(ctx, tx, accounts, ids)
@@ -210,6 +221,7 @@ func (d *Dispatcher) recordFinished(ctx context.Context, tx store.Tx, keys []run
 	return d.cfg.Finished(ctx, tx, finished)
 }
 
+// batchAttempts records the attempts that gave their jobs back, so that a repeated report gets the same reply.
 func (l *ledger) batchAttempts(b *pgx.Batch) {
 	if len(l.attempts) == 0 {
 		return
@@ -224,6 +236,7 @@ func (l *ledger) batchAttempts(b *pgx.Batch) {
 	b.Queue(insertAttempts, k.accounts, k.runs, k.ordinals, numbers, outcomes)
 }
 
+// batchThrottles writes until when providers are throttled, in the order of codes, in which their rows are locked.
 func (l *ledger) batchThrottles(b *pgx.Batch) {
 	if len(l.throttles) == 0 {
 		return

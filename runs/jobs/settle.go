@@ -19,9 +19,9 @@ type Outcome string
 const (
 	Completed Outcome = "completed"
 	Failed    Outcome = "failed"
-	Retry     Outcome = "retry"
-	Throttled Outcome = "throttled"
-	Released  Outcome = "released"
+	Retry     Outcome = "retry"     // gives the job back after a failure that counts as a try
+	Throttled Outcome = "throttled" // gives it back because its provider refuses requests for a time
+	Released  Outcome = "released"  // gives it back without a reason
 	// Unavailable gives the job back as Released does, and pauses its provider until an operator resumes it.
 	Unavailable Outcome = "unavailable"
 
@@ -36,8 +36,8 @@ type Settlement struct {
 	Outcome      Outcome
 	Answer       *answers.Answer // of Completed
 	ErrorCode    string          // of Failed and Retry; the reason of Unavailable
-	ErrorMessage string
-	After        time.Duration // of Retry and Throttled; 0: the default. Of a renewal: the length of the lease
+	ErrorMessage string          // of the same outcomes
+	After        time.Duration   // of Retry and Throttled; 0: the default. Of a renewal: the length of the lease
 
 	prepared any // by Config.Prepare, of an Answer
 }
@@ -50,11 +50,11 @@ type Reply struct {
 
 // The states of a Reply.
 const (
-	Held     = "held"
-	Lost     = "lost"
-	Settled  = "settled"
-	Stale    = "stale"
-	Canceled = "canceled"
+	Held     = "held"     // of a renewal: the lease is extended
+	Lost     = "lost"     // of a renewal: the attempt no longer has the job
+	Settled  = "settled"  // of a settlement: it took effect, now or before
+	Stale    = "stale"    // of a settlement: it changed nothing
+	Canceled = "canceled" // of both: the run was canceled
 )
 
 // A report is the settlements or renewals of one request, or of a sweep.
@@ -83,6 +83,7 @@ func (r *report) weight() int {
 	return n
 }
 
+// weight is 1, and 1 more for each KiB of an answer's texts.
 func (s *Settlement) weight() int {
 	if s.Answer == nil {
 		return 1
@@ -108,6 +109,7 @@ func (d *Dispatcher) Settle(ctx context.Context, from Reporter, settlements []Se
 	return replies, nil
 }
 
+// report applies one report, together with others.
 func (d *Dispatcher) report(ctx context.Context, r *report) ([]Reply, error) {
 	out, err := d.reports.Do(ctx, r)
 	return out.items, cmp.Or(err, out.err)
@@ -157,6 +159,7 @@ const minCopy = 16
 func (l *ledger) writeResults(ctx context.Context, conn *pgx.Conn, b *pgx.Batch) error {
 	if len(l.results) < minCopy {
 		for _, r := range l.results {
+			// Each row needs its own buffer, because the batch is sent later.
 			var answer []byte
 			b.Queue(insertResult, r.row(nil, l, &answer)...)
 		}
@@ -169,6 +172,7 @@ func (l *ledger) writeResults(ctx context.Context, conn *pgx.Conn, b *pgx.Batch)
 		if next == len(l.results) {
 			return nil, nil
 		}
+		// The row and the buffer are reused: a row is sent before the next one is asked for.
 		row = l.results[next].row(row[:0], l, &answer)
 		next++
 		return row, nil

@@ -29,6 +29,7 @@ func purgeAnswers(ctx context.Context, pool *pgxpool.Pool, before time.Time, del
 			n, err := purgeAnswersOf(ctx, pool, last, before, deleted)
 			answers += n
 			switch {
+			// Such as a lost connection, which the next run would meet too.
 			case err != nil && !store.ConcernsOnePart(err):
 				return answers, err
 			case err != nil:
@@ -48,6 +49,7 @@ type answeredRun struct {
 	Jobs        int
 }
 
+// answeredRunsStep is the number of runs that one statement reads.
 const answeredRunsStep = 500
 
 // purgeAnswersOf deletes the old answers of a run, in one transaction for each purgeStep of its jobs. If the run itself
@@ -68,6 +70,7 @@ func purgeAnswersOf(ctx context.Context, pool *pgxpool.Pool, r answeredRun, befo
 				}
 			}
 			answers += int64(len(ordinals))
+			// The last step of the run.
 			if first+purgeStep > r.Jobs {
 				_, err = tx.Exec(ctx, noteAnswersDeleted, r.Account, r.ID, before)
 			}
@@ -81,11 +84,13 @@ func purgeAnswersOf(ctx context.Context, pool *pgxpool.Pool, r answeredRun, befo
 }
 
 const (
+	// answeredRuns returns runs in the order of an index on runs that may have answers, after the position $2 to $4.
 	answeredRuns = `
 SELECT started_at, account_id, id, total_jobs FROM measurement_runs
 WHERE started_at < $1 AND NOT answers_deleted AND (started_at, account_id, id) > ($2::timestamptz, $3::uuid, $4::uuid)
 ORDER BY started_at, account_id, id LIMIT $5::integer`
 
+	// deleteAnswers keeps the rows: a job without its answer is still completed.
 	deleteAnswers = `
 UPDATE job_results SET answer = NULL
 WHERE account_id = $1 AND run_id = $2 AND ordinal BETWEEN $3 AND $4 AND answer IS NOT NULL AND finished_at < $5

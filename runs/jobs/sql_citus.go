@@ -20,6 +20,7 @@ WHERE state = 'waiting' AND until <= now() AND ` + store.AmongAccounts("account_
 )
 
 const (
+	// Each is about the runs $1, $2 and adds the condition ofRuns.
 	citusDeleteArrivals = `DELETE FROM job_arrivals k` + ofRuns + ` AND k.canceled = $3`
 	citusUnqueue        = `DELETE FROM job_queue k` + ofRuns
 	citusUnlease        = `DELETE FROM job_leases k` + ofRuns
@@ -28,6 +29,8 @@ const (
 	ofRuns = ` USING unnest($1::uuid[], $2::uuid[]) AS run (account_id, id)
 WHERE k.account_id = run.account_id AND k.run_id = run.id AND k.account_id = ANY ($1)`
 
+	// citusQueueOf returns the rows that citusEnqueue writes, of runs that are still open. Each model has an equal
+	// share of the jobs, and its provider from the catalog.
 	citusQueueOf = `
 SELECT r.account_id, r.id, m.no::smallint, p.provider_code, r.created_at, (m.no - 1)::integer * r.jobs + 1, m.no::integer * r.jobs
 FROM (
@@ -40,6 +43,7 @@ CROSS JOIN LATERAL unnest(r.model_ids) WITH ORDINALITY AS m (id, no) JOIN models
 INSERT INTO job_queue (account_id, run_id, model_no, provider_code, run_created_at, next_ordinal, last_ordinal)
 SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::text[], $5::timestamptz[], $6::integer[], $7::integer[])`
 
+	// citusEnded returns the leases of canceled runs, which citusEndJobs writes as results of their jobs.
 	citusEnded = `
 SELECT l.account_id, l.run_id, l.ordinal, l.last_ordinal, l.attempt, l.started_at, r.finished_at
 FROM unnest($1::uuid[], $2::uuid[]) AS k (account_id, run_id) JOIN measurement_runs r ON r.account_id = k.account_id AND r.id = k.run_id
@@ -52,6 +56,7 @@ SELECT account_id, run_id, ordinal, attempts, false, true, started_at, finished_
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[], $5::timestamptz[], $6::timestamptz[])
   AS k (account_id, run_id, ordinal, attempts, started_at, finished_at)`
 
+	// citusReady leaves out leases that another transaction has made ready or deleted.
 	citusReady = `
 UPDATE job_leases l SET state = 'ready' FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)
 WHERE l.account_id = k.account_id AND l.run_id = k.run_id AND l.ordinal = k.ordinal AND l.state = 'waiting' AND l.account_id = ANY ($1)
@@ -153,6 +158,8 @@ WITH job_leases AS MATERIALIZED (
 )` + readLeases
 
 var (
+	// citusExpired and citusOverdue are expiredLeases and overdueLeases on Citus. They lock no runs, and take the
+	// leases of all providers together.
 	citusExpired = `
 SELECT account_id, run_id, ordinal, last_ordinal, attempt FROM job_leases
 WHERE state = 'held' AND until <= now() AND ` + store.AmongAccounts("account_id", "$1") + `

@@ -108,6 +108,7 @@ func lockedRowOf(table string, columns ...string) string {
 	return rowsByKey(table, " FOR UPDATE", columns)
 }
 
+// rowsByKey returns the subquery found of rowOf, with a lock or without.
 func rowsByKey(table, lock string, columns []string) string {
 	last := len(columns) - 1
 	var where strings.Builder
@@ -133,6 +134,7 @@ UPDATE measurement_runs r SET jobs_returned = r.jobs_returned - k.jobs
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, jobs)` + runOf + `
 WHERE r.ctid = found.tid AND r.finished_at IS NULL`
 
+// lockLeases locks leases by their keys, in the order given, for deleteLeases and deleteRunningLeases.
 var lockLeases = `
 SELECT FROM unnest($1::uuid[], $2::uuid[], $3::integer[]) AS k (account_id, run_id, ordinal)` +
 	lockedRowOf("job_leases", "account_id", "run_id", "ordinal")
@@ -156,6 +158,8 @@ CROSS JOIN LATERAL (SELECT status FROM measurement_runs r WHERE ` + isRun + `) r
 const putLeases = writeLeases + ofRunning + `
 WHERE r.status = 'running'` + replaceLeases
 
+// writeLeases is the part of putLeases before its condition, and replaceLeases what follows it. The started time of a
+// lease never changes.
 const writeLeases = `
 INSERT INTO job_leases AS l (account_id, run_id, ordinal, last_ordinal, provider_code, run_created_at, state, attempt, tries, until,
   started_at, worker_id)
@@ -201,6 +205,7 @@ DELETE FROM job_turns t USING unnest($1::uuid[], $2::text[]) AS k (account_id, p
 		rowOf("job_turns", "provider_code", "account_id") + ` WHERE t.ctid = found.tid`, citusEndTurns}
 )
 
+// countClaims adds claims to the minute, in UTC, of the time $3, by which openProviders reads them.
 const countClaims = `
 INSERT INTO provider_minutes AS m (provider_code, minute, claimed)
 SELECT k.code, date_trunc('minute', $3::timestamptz, 'UTC'), k.claimed FROM unnest($1::text[], $2::integer[]) AS k (code, claimed)

@@ -1,6 +1,7 @@
 package jobs
 
 const (
+	// setLimits sets the limits for which $2 and $4 are true; the others keep their values.
 	setLimits = `
 INSERT INTO provider_settings AS s (provider_code, per_minute, in_flight) VALUES ($1, $3, $5)
 ON CONFLICT (provider_code) DO UPDATE SET per_minute = CASE WHEN $2 THEN excluded.per_minute ELSE s.per_minute END,
@@ -8,8 +9,10 @@ ON CONFLICT (provider_code) DO UPDATE SET per_minute = CASE WHEN $2 THEN exclude
 
 	endThrottle = `DELETE FROM provider_throttles WHERE provider_code = $1`
 
+	// A provider is paused while it has a row.
 	endPause = `DELETE FROM provider_pauses WHERE provider_code = $1`
 
+	// setPause replaces a pause by a worker too; then it has no reason.
 	setPause = `
 INSERT INTO provider_pauses (provider_code, note, paused_by) VALUES ($1, $2, $3)
 ON CONFLICT (provider_code) DO UPDATE SET paused_at = excluded.paused_at, note = excluded.note, reason = NULL, paused_by = excluded.paused_by`

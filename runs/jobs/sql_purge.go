@@ -52,6 +52,7 @@ func purgeAttempts(ctx context.Context, pool *pgxpool.Pool) error {
 		var nextAttempt *int16
 		err := pool.QueryRow(ctx, purgeAttemptsSQL, citusPurgeAttempts, account, run, ordinal, attempt, purgeStep).
 			Scan(&nextAccount, &nextRun, &nextOrdinal, &nextAttempt)
+		// The last step was not full.
 		if err != nil || nextAccount == nil {
 			return err
 		}
@@ -59,6 +60,7 @@ func purgeAttempts(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 }
 
+// purgeStep is the maximum number of rows that one transaction deletes.
 const purgeStep = 2000
 
 // Unqueue deletes the queue entries and leases that final runs still have; canceled runs keep them for a while. All
@@ -83,6 +85,7 @@ func Unqueue(ctx context.Context, pool *pgxpool.Pool, account store.ID, runs []s
 // eraseTurns deletes the turns of an account that has no more runs.
 func eraseTurns(ctx context.Context, pool *pgxpool.Pool, _ string, account store.ID) (turns int64, err error) {
 	err = store.Step(ctx, pool, func(tx pgx.Tx) error {
+		// Turns are written only under this lock.
 		if _, err := tx.Exec(ctx, lockClaims); err != nil {
 			return err
 		}
@@ -94,6 +97,7 @@ func eraseTurns(ctx context.Context, pool *pgxpool.Pool, _ string, account store
 }
 
 const (
+	// The limits need only the rows of the current minute.
 	purgeMinutes = `DELETE FROM provider_minutes WHERE minute < now() - interval '1 day'`
 
 	// A step is the rows after a key; if it is full, its last row is the key of the next.
@@ -114,6 +118,7 @@ WITH step AS MATERIALIZED (
 )
 SELECT last.* FROM (SELECT) one LEFT JOIN last ON (SELECT count(*) FROM step) = $5`
 
+	// hasPending is read without a lock, so that most purges need not take the lock of claims.
 	hasPending = `
 SELECT EXISTS (SELECT FROM job_arrivals WHERE account_id = $1 AND run_id = ANY ($2))
   OR EXISTS (SELECT FROM job_queue WHERE account_id = $1 AND run_id = ANY ($2))

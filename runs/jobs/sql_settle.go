@@ -36,10 +36,12 @@ LEFT JOIN LATERAL (
   WHERE e.account_id = k.account_id AND e.run_id = k.run_id AND e.ordinal = k.ordinal AND NOT e.canceled
   OFFSET 0) e ON true`
 
+// insertAttempts records attempts that gave their job back, with their outcomes.
 const insertAttempts = `
 INSERT INTO job_attempts (account_id, run_id, ordinal, attempt, outcome)
 SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::smallint[], $5::text[])`
 
+// throttle never shortens a throttle that another transaction has written.
 const throttle = `
 INSERT INTO provider_throttles AS t (provider_code, until) SELECT * FROM unnest($1::text[], $2::timestamptz[])
 ON CONFLICT (provider_code) DO UPDATE SET until = GREATEST(t.until, excluded.until)`
@@ -48,6 +50,8 @@ ON CONFLICT (provider_code) DO UPDATE SET until = GREATEST(t.until, excluded.unt
 const updateRuns = setRuns + runOf + `
 WHERE r.ctid = found.tid`
 
+// setRuns is the part of updateRuns before its condition. finished_at follows from the status, and jobs_counted grows
+// by the jobs that have ended in this transaction, if they are counted.
 const setRuns = `
 UPDATE measurement_runs r SET status = k.status, jobs_returned = k.returned, jobs_completed = k.completed, jobs_failed = k.failed,
   finished_at = CASE WHEN k.status <> 'running' THEN $7::timestamptz END,
@@ -74,6 +78,7 @@ FROM providers p CROSS JOIN LATERAL (
 ` + shuffledRuns + ` LIMIT 200`
 
 const (
+	// About two sweeps have skipped a lease that is overdue. Runs are shuffled by a hash that changes with the time.
 	isOverdue    = `until <= now() - interval '2 seconds'`
 	shuffledRuns = `ORDER BY md5(run_id::text || now())`
 )

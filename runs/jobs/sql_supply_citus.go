@@ -23,6 +23,8 @@ WITH ` + ofReachable("$2") + `,` + openProviders(heldOnCitus) + claimableOfOpen 
 const heldOnCitus = `
       SELECT COALESCE(sum(jobs), 0) FROM job_holds h WHERE h.provider_code = p.code`
 
+// ofReachable returns the expressions for the distributed tables that supplyOfOpen and claimableOfOpen read, with the
+// rows of the accounts in a parameter, such as $3.
 func ofReachable(accounts string) string {
 	return `
 job_arrivals AS MATERIALIZED (SELECT run_id FROM job_arrivals WHERE ` + store.AmongAccounts("account_id", accounts) + ` LIMIT 1),

@@ -60,6 +60,7 @@ func (d *Dispatcher) Stats() Stats {
 	defer c.mu.Unlock()
 	out := Stats{Claimed: maps.Clone(c.stats.Claimed), Settlements: make(map[string]map[Outcome]uint64), Expired: maps.Clone(c.stats.Expired),
 		Usage: maps.Clone(c.stats.Usage), Started: c.stats.Started, Waiting: d.waiters.len()}
+	// The inner maps change too, so they are copied.
 	for p, by := range c.stats.Settlements {
 		out.Settlements[p] = maps.Clone(by)
 	}
@@ -82,6 +83,7 @@ func (c *counts) claimed(w *claimWrites) {
 	}
 }
 
+// add counts n equal durations.
 func (h *Histogram) add(d time.Duration, n uint64) {
 	d = max(0, d) // the clock may have stepped back, but a sum must not decrease
 	i, _ := slices.BinarySearch(StartedBounds[:], d)
@@ -103,8 +105,10 @@ func (c *counts) reported(l *ledger) {
 	for p, by := range l.applied {
 		for o, n := range by {
 			switch o {
+			// An expiry is no settlement of a worker.
 			case expired:
 				c.stats.Expired[p] += n
+			// Renewals are not counted.
 			case renewed:
 			default:
 				if c.stats.Settlements[p] == nil {

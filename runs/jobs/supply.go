@@ -39,9 +39,9 @@ type span struct {
 	first, last  int32     // what is left of it
 
 	fresh     bool
-	attempt   int16 // of the latest claim; 0 if fresh
-	tries     int16
-	startedAt time.Time
+	attempt   int16     // of the latest claim; 0 if fresh
+	tries     int16     // see lease
+	startedAt time.Time // of the first attempt; zero if fresh
 }
 
 // key returns the key of the first job that the span had when it was read.
@@ -78,6 +78,7 @@ type supplyRow struct {
 	started        *time.Time // nil if fresh
 }
 
+// columns returns where the columns of readSupply are scanned to, in their order.
 func (r *supplyRow) columns() []any {
 	return []any{&r.now, &r.arrivals, &r.due, &r.provider, &r.capacity, &r.account, &r.codes, &r.turns, &r.maxSpans,
 		&r.fresh, &r.run, &r.created, &r.modelNo, &r.first, &r.last, &r.attempt, &r.tries, &r.started}
@@ -89,7 +90,7 @@ type supplyBuilder struct {
 	supply   *supply
 	idle     turnKeys
 	accounts map[store.ID]*account
-	counts   map[accountAt]spanCount
+	counts   map[accountAt]spanCount // of rows so far
 }
 
 // A spanCount counts the spans of an account at a provider that were read.
@@ -99,6 +100,7 @@ func newSupplyBuilder() *supplyBuilder {
 	return &supplyBuilder{supply: &supply{capacity: make(map[string]int)}, accounts: make(map[store.ID]*account), counts: make(map[accountAt]spanCount)}
 }
 
+// add adds a row, which has one span or says that there is none.
 func (b *supplyBuilder) add(r *supplyRow) {
 	if r.provider == nil {
 		return
@@ -113,6 +115,7 @@ func (b *supplyBuilder) add(r *supplyRow) {
 	a := b.accounts[*r.account]
 	if a == nil {
 		a = &account{id: *r.account, turns: make(map[string]int64), spans: make(map[string][]*span), more: make(map[string]bool)}
+		// Every row of an account repeats its turns, at all providers.
 		for i, code := range r.codes {
 			a.turns[code] = r.turns[i]
 		}
@@ -123,6 +126,7 @@ func (b *supplyBuilder) add(r *supplyRow) {
 	at := accountAt{a.id, *r.provider}
 	n := b.counts[at]
 	switch {
+	// A turn without jobs.
 	case r.fresh == nil:
 		b.idle.add(at.account, at.provider)
 		return
@@ -132,6 +136,8 @@ func (b *supplyBuilder) add(r *supplyRow) {
 		n.others++
 	}
 	b.counts[at] = n
+	// As many spans as were asked for: there may be more. The count of fresh ones may be lower, because they were cut
+	// at $2 jobs, but then they have more jobs than all claims together.
 	a.more[at.provider] = n.fresh == *r.maxSpans || n.others == *r.maxSpans
 	a.spans[at.provider] = append(a.spans[at.provider], r.span())
 }
@@ -146,6 +152,7 @@ func (b *supplyBuilder) done() (*supply, turnKeys) {
 	return b.supply, b.idle
 }
 
+// span returns the span of a row that has one.
 func (r *supplyRow) span() *span {
 	s := &span{account: *r.account, run: *r.run, provider: *r.provider, created: *r.created, modelNo: *r.modelNo, firstRead: *r.first,
 		first: *r.first, last: *r.last, fresh: *r.fresh, attempt: *r.attempt, tries: *r.tries}
@@ -166,5 +173,6 @@ func compareSpans(a, b *span) int {
 		}
 		return 1
 	}
+	// Jobs of one run, so the difference fits.
 	return int(a.first - b.first)
 }

@@ -21,7 +21,7 @@ type waiters struct {
 }
 
 type waiter struct {
-	providers []string
+	providers []string                // nil: all
 	wake      chan func(*waiter) bool // receives a test of which other claims could be woken instead; buffers one
 	awake     bool                    // it claims now
 }
@@ -29,6 +29,7 @@ type waiter struct {
 // Stop ends waiting claims. Later claims do not wait.
 func (d *Dispatcher) Stop() { d.stop() }
 
+// add adds a claim that sleeps, at the end.
 func (w *waiters) add(self *waiter) *list.Element {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -41,6 +42,7 @@ func (w *waiters) remove(element *list.Element) {
 	w.waiting.Remove(element)
 }
 
+// sleep lets a claim that found no jobs be woken again. It keeps its place.
 func (w *waiters) sleep(self *waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,7 +69,7 @@ func (w *waiters) wake(n int, matches func(*waiter) bool) {
 	}
 }
 
-// poll wakes waiting claims if there are jobs for them.
+// poll wakes waiting claims if there are jobs for them. It takes no lock unless runs or retries wait to be admitted.
 func (d *Dispatcher) poll(ctx context.Context) error {
 	if d.waiters.len() == 0 {
 		return nil
@@ -77,6 +79,7 @@ func (d *Dispatcher) poll(ctx context.Context) error {
 	if err := d.cfg.Pool.QueryRow(ctx, claimable, d.cfg.Outage.Reachable(citusClaimable), nil).Scan(&backlog, &providers); err != nil {
 		return err
 	}
+	// Admitting needs the lock of claims, so it is left out if nothing waits. The providers are then read again.
 	if backlog {
 		if err := d.admitBacklog(ctx); err != nil {
 			return err
@@ -85,6 +88,7 @@ func (d *Dispatcher) poll(ctx context.Context) error {
 			return err
 		}
 	}
+	// One claim for each provider; it wakes others if it gets jobs.
 	for _, p := range providers {
 		d.waiters.wake(1, func(other *waiter) bool { return accepts(other.providers, p) })
 	}

@@ -68,22 +68,26 @@ type listing struct {
 	db                store.Querier
 	account, run      store.ID
 	filter            Filter
-	limit, step       int
-	models, questions []string
+	limit, step       int      // step is maxCandidates, fewer in tests
+	models, questions []string // of the run, in the order of its jobs
 	repetitions       int32
 	statuses          []string // of the filter, as far as jobs of the run have them
 	all               bool     // every job of the run has one of them
 }
 
+// includes reports whether the filter selects jobs with a status.
 func (l *listing) includes(status string) bool {
 	return len(l.filter.Statuses) == 0 || slices.Contains(l.filter.Statuses, status)
 }
 
+// read reads windows of ordinals until the page is full: it looks for candidates, reads their states, and keeps those
+// with a status of the filter. Each window is four times as large as the one before.
 func (l *listing) read(ctx context.Context, after int32) (page []Result, more bool, err error) {
 	if err := l.readRun(ctx); err != nil || len(l.statuses) == 0 {
 		return nil, false, err
 	}
 	sizes := []int{}
+	// n is the number of candidates to look for; one more than the limit shows whether others follow.
 	n, window := l.limit+1, l.step
 	// Repeat until the page is full: a window may have too few matches, and jobs may change between the two queries.
 	for len(page) <= l.limit {
@@ -108,12 +112,14 @@ func (l *listing) read(ctx context.Context, after int32) (page []Result, more bo
 				page, sizes = append(page, found[i]), append(sizes, foundSizes[i])
 			}
 		}
+		// All of the window has been searched, unless n candidates were found before its end.
 		if after = spans[len(spans)-1].last; len(ordinals) == n {
 			after = ordinals[n-1]
 		}
 		n, window = max(n, min(4*n, l.step)), min(4*window, math.MaxInt32)
 	}
 	n = min(len(page), l.limit)
+	// The page ends before an item with which it would be too large. sizes are upper bounds.
 	bytes := 0
 	for i := range n {
 		if bytes += sizes[i]; bytes > maxPageBytes && i > 0 {
@@ -130,6 +136,7 @@ func (l *listing) read(ctx context.Context, after int32) (page []Result, more bo
 func (l *listing) readRun(ctx context.Context) error {
 	var total, running, completed, failed, canceled int
 	err := l.db.QueryRow(ctx, selectRun, l.account, l.run).Scan(&l.models, &l.questions, &l.repetitions, &total, &running, &completed, &failed, &canceled)
+	// The same error for the run of another account.
 	if errors.Is(err, pgx.ErrNoRows) {
 		return runs.ErrNotFound
 	}
@@ -137,6 +144,7 @@ func (l *listing) readRun(ctx context.Context) error {
 		return err
 	}
 	l.all = true
+	// The counters are in the order of Statuses.
 	for i, jobs := range []int{total - running - completed - failed - canceled, running, completed, failed, canceled} {
 		switch status := Statuses[i]; {
 		case jobs == 0:
@@ -155,6 +163,7 @@ type span struct{ first, last int32 }
 // spans returns the next ordinals of the filter's models and question after the given one, as spans of one model each.
 // It stops when the spans have window or more ordinals together.
 func (l *listing) spans(after int32, window int) (spans []span) {
+	// first and last are indexes of questions in each model; last is exclusive.
 	perModel, first, last := int32(len(l.questions))*l.repetitions, int32(0), int32(len(l.questions))
 	if l.filter.QuestionID != "" {
 		if first = int32(slices.Index(l.questions, l.filter.QuestionID)); first < 0 {
@@ -163,6 +172,7 @@ func (l *listing) spans(after int32, window int) (spans []span) {
 		last = first + 1
 	}
 	for i := range int32(len(l.models)) {
+		// Ordinals count from 1, by model, question and repetition.
 		s := span{max(after, i*perModel+first*l.repetitions) + 1, i*perModel + last*l.repetitions}
 		if s.first > s.last || l.filter.ModelID != "" && l.filter.ModelID != l.models[i] {
 			continue
@@ -178,6 +188,7 @@ func (l *listing) spans(after int32, window int) (spans []span) {
 // candidates returns the first n ordinals of the spans whose jobs have one of the statuses, or have changed since the
 // run was read. It finds them by the rows of such jobs, so that not every job of a large run is read.
 func (l *listing) candidates(ctx context.Context, spans []span, n int) (ordinals []int32, err error) {
+	// If all jobs of the run have one of the statuses, no row needs to be read.
 	found := spans
 	if !l.all {
 		var first, last []int32
@@ -191,6 +202,7 @@ func (l *listing) candidates(ctx context.Context, spans []span, n int) (ordinals
 		if err != nil {
 			return nil, err
 		}
+		// The statement returns them unordered, and more than n together.
 		slices.SortFunc(found, func(a, b span) int { return cmp.Compare(a.first, b.first) })
 	}
 	for _, s := range found {
@@ -201,7 +213,8 @@ func (l *listing) candidates(ctx context.Context, spans []span, n int) (ordinals
 	return ordinals, nil
 }
 
-// chosen returns the first n ordinals of the spans that the filter's Choose selects.
+// chosen returns the first n ordinals of the spans that the filter's Choose selects. Choose does not know the other
+// filters, so more than n may have to be read.
 func (l *listing) chosen(ctx context.Context, spans []span, after int32, n int) (ordinals []int32, err error) {
 	for len(ordinals) < n {
 		found, err := l.filter.Choose(ctx, l.db, after, l.step)
@@ -213,6 +226,7 @@ func (l *listing) chosen(ctx context.Context, spans []span, after int32, n int) 
 				ordinals = append(ordinals, o)
 			}
 		}
+		// Choose has no more, or what it has is beyond the spans.
 		if len(found) < l.step || after > spans[len(spans)-1].last {
 			break
 		}
@@ -220,6 +234,7 @@ func (l *listing) chosen(ctx context.Context, spans []span, after int32, n int) 
 	return ordinals, nil
 }
 
+// position returns what a job measures. Jobs are numbered from 1 by model, then question, then repetition.
 func (l *listing) position(ordinal int32) (model, question string, repetition int) {
 	at := ordinal - 1
 	questions := int32(len(l.questions))
@@ -245,6 +260,7 @@ func (l *listing) states(ctx context.Context, ordinals []int32) ([]Result, []int
 		}
 		r.Key = jobs.Key{Account: l.account, Run: l.run, Ordinal: ordinals[no-1]}
 		r.ModelID, r.QuestionID, r.Repetition = l.position(ordinals[no-1])
+		// 650 bytes are enough for the names of members, ids, times and numbers.
 		size := 650 + len(r.ModelID) + len(r.QuestionID)
 		if answer != nil {
 			size += *answer
@@ -260,8 +276,10 @@ func (l *listing) states(ctx context.Context, ordinals []int32) ([]Result, []int
 	return results, sizes, rows.Err()
 }
 
+// readAnswers adds the answers to the completed jobs of a page. An answer that was deleted stays nil.
 func (l *listing) readAnswers(ctx context.Context, page []Result) error {
 	var ordinals []int32
+	// Indexes in page, by ordinal.
 	index := make(map[int32]int)
 	for i := range page {
 		if page[i].Status == "completed" {

@@ -2,6 +2,8 @@ package results
 
 import "aiv/runs"
 
+// selectRun reads the parameters of a run that determine its jobs, and their number in each state. It finds the run
+// through the primary key only; see the statement of the same name in package runs.
 var selectRun = `
 SELECT r.model_ids, r.question_ids, r.repetitions::integer, r.total_jobs, ` + runs.RunningJobs("$1") + `, r.jobs_completed, r.jobs_failed, r.jobs_canceled
 FROM measurement_runs r
@@ -43,7 +45,8 @@ CROSS JOIN LATERAL (
   WHERE $6 && '{queued,canceled}'
 ) o (first, last)`
 
-// selectStates returns jobs without their answers, in one snapshot.
+// selectStates returns jobs without their answers, in one snapshot. A job without a row in job_results is in job_leases
+// if a lease covers its ordinal, and otherwise was never claimed.
 const selectStates = `
 SELECT k.no,
   CASE WHEN e.canceled THEN 'canceled' WHEN e.error_code IS NOT NULL THEN 'failed' WHEN e.canceled IS NOT NULL THEN 'completed'
@@ -60,6 +63,7 @@ LEFT JOIN LATERAL (
   SELECT * FROM job_leases l WHERE l.account_id = $1 AND l.run_id = $2 AND l.ordinal <= k.ordinal ORDER BY l.ordinal DESC LIMIT 1
 ) l ON l.last_ordinal >= k.ordinal`
 
+// selectAnswers reads the stored answers of jobs. OFFSET 0 makes it look up each ordinal.
 const selectAnswers = `
 SELECT k.ordinal, e.answer FROM unnest($3::integer[]) AS k (ordinal)
 CROSS JOIN LATERAL (

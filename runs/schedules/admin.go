@@ -47,6 +47,7 @@ func (a *Admin) Resume(ctx context.Context, id store.ID, note string) (*AdminSch
 		if s.Status == Paused && *s.PausedReason == ByCustomer {
 			return ErrByCustomer
 		}
+		// The refusals before the pause do not count again.
 		s.Status, s.PausedReason, s.Refused = Active, nil, 0
 		return nil
 	})
@@ -63,6 +64,7 @@ func (a *Admin) change(ctx context.Context, id store.ID, action, note string, f 
 		if err != nil {
 			return err
 		}
+		// The same lock as a change by the customer and as a due time that is being carried out.
 		before, err := one(ctx, tx, getSchedule+" FOR NO KEY UPDATE", account, id)
 		if err != nil {
 			return err
@@ -113,6 +115,7 @@ func ReadBacklog(ctx context.Context, db store.Querier) (b Backlog, err error) {
 	var n int64
 	var lag, evaluationLag float64
 	if _, err = pgx.ForEachRow(rows, []any{&reason, &n, &lag}, func() error {
+		// Only active schedules have no reason.
 		if reason == nil {
 			b.Active, b.Lag = n, time.Duration(lag*float64(time.Second))
 		} else {
@@ -135,13 +138,17 @@ ORDER BY s.next_at NULLS LAST, s.account_id, s.id`
 
 	latestOccurrence = `SELECT o.status, o.code` + withLatestOccurrence + ` WHERE s.account_id = $1 AND s.id = $2`
 
+	// withLatestOccurrence joins each schedule with the occurrence of its latest due time, by their last_due_at.
 	withLatestOccurrence = `
 FROM schedules s LEFT JOIN schedule_occurrences o ON o.account_id = s.account_id AND o.schedule_id = s.id AND o.last_due_at = s.last_due_at`
 
+	// columnsOfSchedule are columns with the alias s.
 	columnsOfSchedule = `s.account_id, s.id, s.name, s.status, s.paused_reason, s.cadence, s.at_minute, s.weekday, s.day, s.time_zone, s.model_ids,
   s.question_ids, s.repetitions, s.measurement_type, s.locale, s.country, s.language, s.min_change, s.next_at, s.last_due_at, s.last_run_id,
   s.credential_id, s.refused, s.created_at, s.updated_at`
 
+	// countByStatus returns the number of schedules by reason (NULL: active), and for how many seconds the earliest has
+	// been due. Paused schedules have no due time.
 	countByStatus = `
 SELECT paused_reason, count(*), GREATEST(extract(epoch FROM now() - min(next_at)), 0)::double precision
 FROM schedules GROUP BY paused_reason`

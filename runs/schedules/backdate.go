@@ -35,10 +35,12 @@ func (s *Scheduler) Backdate(ctx context.Context, account, id store.ID, past []P
 	return err
 }
 
+// backdate adds one occurrence, evaluates its run now, and then moves what was derived to the time of p.
 func (s *Scheduler) backdate(ctx context.Context, account, id store.ID, p Past) error {
 	if _, err := s.cfg.Pool.Exec(ctx, addPast, account, id, p.DueAt, p.Run); err != nil {
 		return err
 	}
+	// What is derived from here on belongs to this evaluation.
 	began, err := store.Now(ctx, s.cfg.Pool)
 	if err != nil {
 		return err

@@ -27,7 +27,9 @@ func (s *Scheduler) carryOut(ctx context.Context, account, id store.ID) (bool, e
 		if _, err := tx.Exec(ctx, `SELECT `+store.BoundIdle); err != nil {
 			return err
 		}
+		// The lock lasts until the commit, and makes the occurrence, the run and the next due time one step.
 		sch, err := one(ctx, tx, lockDue, account, id)
+		// Locked, deleted, paused or carried out by another process since the round was read.
 		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
@@ -38,6 +40,7 @@ func (s *Scheduler) carryOut(ctx context.Context, account, id store.ID) (bool, e
 		if err != nil {
 			return err
 		}
+		// Only the latest due time gets a run; earlier ones are recorded as missed.
 		span := clock.Span(*sch.NextAt, sch.Now)
 		d := &decision{Scheduler: s, tx: tx, schedule: sch, due: span.Last}
 		if err := d.decide(ctx); err != nil {
@@ -56,8 +59,8 @@ func (s *Scheduler) carryOut(ctx context.Context, account, id store.ID) (bool, e
 type decision struct {
 	*Scheduler
 	tx       pgx.Tx
-	schedule *Listed
-	due      time.Time
+	schedule *Listed   // with the time of the database at which it was locked
+	due      time.Time // the latest due time
 
 	run          *store.ID // that was created
 	code, detail string    // why it is skipped; empty: a run was created
@@ -65,6 +68,7 @@ type decision struct {
 	refused      bool      // a run check refused the run, and it counts
 }
 
+// skip notes why there is no run. Customers see the code and the detail.
 func (d *decision) skip(code, format string, args ...any) {
 	d.code, d.detail = code, fmt.Sprintf(format, args...)
 }
@@ -86,6 +90,7 @@ func (d *decision) decide(ctx context.Context) error {
 		d.skip(EntitlementRequired, "The plan %s does not include %s.", c.Plan.Code, auth.APIAccess)
 	}
 	if d.code != "" {
+		// A customer has to act, so the schedule is paused; the codes are reasons of pauses.
 		d.pause = d.code
 		return nil
 	}
@@ -95,7 +100,7 @@ func (d *decision) decide(ctx context.Context) error {
 	return d.create(ctx, c)
 }
 
-// lastRunIsOpen skips the due time if the latest run is not final.
+// lastRunIsOpen skips the due time if the latest run is not final. A run that was purged is final.
 func (d *decision) lastRunIsOpen(ctx context.Context) (bool, error) {
 	last := d.schedule.LastRunID
 	if last == nil {
@@ -117,6 +122,7 @@ func (d *decision) create(ctx context.Context, c *auth.Credential) error {
 		Orderer: runs.OrdererOf(c), ModelIDs: sch.ModelIDs, QuestionIDs: sch.QuestionIDs, Repetitions: sch.Repetitions,
 		MeasurementType: sch.MeasurementType, Locale: sch.Locale, Country: sch.Country, Language: sch.Language,
 	}
+	// The checks read the catalog on another connection, in this revision or a later one.
 	if err := d.tx.QueryRow(ctx, `SELECT `+catalog.RevisionSQL).Scan(&p.CatalogRevision); err != nil {
 		return err
 	}
@@ -133,6 +139,7 @@ func (d *decision) create(ctx context.Context, c *auth.Credential) error {
 		Proposal: p, Operation: idempotency.Operation{Method: "POST", Route: "/v1/schedules/" + sch.ID.Text("sched")},
 		Key: d.due.UTC().Format(time.RFC3339), Response: d.cfg.Response,
 	}, methodology)
+	// The due time is skipped, and the schedule stays active.
 	if quota, ok := errors.AsType[*runs.QuotaError](err); ok {
 		d.skip(codeJobQuotaExceeded, "%s", quota.Detail())
 		return nil
@@ -150,11 +157,13 @@ func (d *decision) refuse(r *runs.Refusal) {
 	for _, f := range r.Faults[:min(len(r.Faults), maxDetailedFaults)] {
 		details = append(details, "/run"+f.Pointer+": "+f.Detail)
 	}
+	// The code of the first fault, as in a response to a customer.
 	d.skip(r.Faults[0].Code, "%s", strings.Join(details, "; "))
 	switch d.code {
 	case "grounded_search_unavailable", "provider_unavailable":
 	default:
 		d.refused = true
+		// This refusal is not counted in the schedule yet; write adds it.
 		if d.schedule.Refused+1 >= maxRefused {
 			d.pause = RefusedTooOften
 		}
@@ -172,6 +181,7 @@ func (d *decision) write(ctx context.Context, span Span) (written []Occurrence, 
 		}
 		return err
 	}
+	// One occurrence for all due times before the latest.
 	if missed := span.Count - 1; missed > 0 {
 		detail := fmt.Sprintf("%d due times passed before they could be carried out.", missed)
 		if missed == 1 {
@@ -188,10 +198,12 @@ func (d *decision) write(ctx context.Context, span Span) (written []Occurrence, 
 	if err := add(o); err != nil {
 		return nil, err
 	}
+	// A copy with the changes: the next due time, and what the decision changes.
 	after := sch.Schedule
 	after.NextAt, after.LastDueAt = &span.Next, &d.due
 	switch {
 	case d.run != nil:
+		// Refusals count only in a row.
 		after.LastRunID, after.Refused = d.run, 0
 	case d.refused:
 		after.Refused++

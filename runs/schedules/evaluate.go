@@ -36,6 +36,7 @@ func (s *Scheduler) Evaluate(ctx context.Context) error {
 	for n := 0; n < runsOfCall; {
 		var found []waiting
 		err := s.cfg.Outage.Retry(ctx, func() (err error) {
+			// One occurrence of each schedule, without the accounts that failed a moment ago.
 			found, err = store.Collect(ctx, s.cfg.Pool, pgx.RowToStructByPos[waiting], selectWaiting,
 				s.cfg.Outage.Reachable(citusSelectWaiting), s.evaluations.waiting())
 			return err
@@ -47,9 +48,11 @@ func (s *Scheduler) Evaluate(ctx context.Context) error {
 		for _, w := range found {
 			byAccount[w.Account] = append(byAccount[w.Account], w)
 		}
+		// One run of each account in a round.
 		evaluated := inParallel(evaluationWorkers, slices.Collect(maps.Values(byAccount)), func(of []waiting) bool {
 			return s.evaluateOne(ctx, of, &tried)
 		})
+		// What is left waits for a recount, failed, or is being evaluated by another process.
 		if evaluated == 0 || ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -58,13 +61,15 @@ func (s *Scheduler) Evaluate(ctx context.Context) error {
 	return nil
 }
 
-// evaluateOne evaluates the first run of an account that was not tried and can be evaluated, and reports whether there was
-// one. After a failure the account is tried again later.
+// evaluateOne evaluates the first run of an account that was not tried and can be evaluated, and reports whether there
+// was one. After a failure the account is tried again later. tried keeps a run that cannot be evaluated yet from being
+// read again in the same call.
 func (s *Scheduler) evaluateOne(ctx context.Context, of []waiting, tried *sync.Map) bool {
 	for _, w := range of {
 		if _, again := tried.LoadOrStore(w.Run, true); again {
 			continue
 		}
+		// The runs of a schedule follow each other: selectWaiting returns only the first.
 		done, err := s.evaluate(ctx, w)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -112,8 +117,8 @@ func (s *Scheduler) evaluate(ctx context.Context, w waiting) (bool, error) {
 // A view is what a snapshot shows of a run to evaluate.
 type view struct {
 	insights.Evaluation
-	version  int64
-	canceled bool
+	version  int64 // of schedule_accounts; every evaluation and deletion raises it
+	canceled bool  // the run is only marked as evaluated
 }
 
 // read reads what is known of a run. It returns nil if the run is not to be evaluated, or not yet.
@@ -125,6 +130,8 @@ func (s *Scheduler) read(ctx context.Context, w waiting) (v *view, err error) {
 	return v, err
 }
 
+// readView reads what an evaluation needs, or returns nil if the run is not to be evaluated, or not yet. A disturbed
+// run has more than a fifth of its jobs failed: nothing is compared with it.
 func readView(ctx context.Context, tx pgx.Tx, w waiting) (*view, error) {
 	v := &view{Evaluation: insights.Evaluation{Account: w.Account, Schedule: w.Schedule, Run: w.Run}}
 	var minChange int64
@@ -144,6 +151,7 @@ func readView(ctx context.Context, tx pgx.Tx, w waiting) (*view, error) {
 	if v.Disturbed = v.Status == "failed" || 5*v.Failed > v.Total; v.Disturbed {
 		return v, nil
 	}
+	// The latest four earlier runs of the schedule that are not disturbed, as one baseline.
 	baseline, err := store.Collect(ctx, tx, pgx.RowTo[store.ID], selectBaseline, w.Account, w.Schedule, w.DueAt)
 	if err != nil {
 		return nil, err
@@ -157,6 +165,7 @@ func readView(ctx context.Context, tx pgx.Tx, w waiting) (*view, error) {
 			return nil, nil // answers are being recounted
 		}
 	}
+	// Gaps do not need a baseline.
 	if v.Gaps, err = visibility.ReadGaps(ctx, tx, w.Account, w.Run); err != nil {
 		return nil, err
 	}
@@ -182,6 +191,7 @@ func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *ins
 		if _, err := tx.Exec(ctx, `SELECT `+store.BoundIdle); err != nil {
 			return err
 		}
+		// The locks: what is derived for the account, its schedules, and the run.
 		if err := insights.LockDerived(ctx, tx, w.Account); err != nil {
 			return err
 		}
@@ -202,6 +212,7 @@ func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *ins
 		if err != nil {
 			return err
 		}
+		// No row: the occurrence was evaluated or deleted since the snapshot.
 		tag, err = tx.Exec(ctx, setEvaluated, w.Account, w.Schedule, w.DueAt, w.Run, now)
 		if err != nil {
 			return err
@@ -209,6 +220,7 @@ func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *ins
 		if tag.RowsAffected() == 0 {
 			return errChanged
 		}
+		// A canceled run derives nothing.
 		if _, err := tx.Exec(ctx, raiseVersion, w.Account); err != nil || v.canceled {
 			return err
 		}
@@ -229,6 +241,7 @@ SELECT w.account_id, w.schedule_id, w.due_at, w.run_id FROM (
 JOIN measurement_runs r ON r.account_id = w.account_id AND r.id = w.run_id
 WHERE r.finished_at IS NOT NULL ORDER BY r.finished_at`
 
+	// readEvaluation returns no row if the occurrence has been evaluated or deleted, or its run is not final.
 	readEvaluation = `
 SELECT a.version, s.name, s.min_change, r.status, r.country, r.model_ids, r.question_ids, r.total_jobs, r.jobs_failed
 FROM schedule_occurrences o

@@ -21,7 +21,7 @@ type retries struct {
 
 type retry struct {
 	at   time.Time
-	wait time.Duration
+	wait time.Duration // before at
 }
 
 // failed notes a failure and returns the time until the next try.
@@ -31,11 +31,13 @@ func (r *retries) failed(id store.ID) time.Duration {
 	if r.after == nil {
 		r.after = make(map[store.ID]retry)
 	}
+	// An id without a failure has the wait 0.
 	wait := max(minRetry, min(2*r.after[id].wait, maxRetry))
 	r.after[id] = retry{time.Now().Add(wait), wait}
 	return wait
 }
 
+// succeeded forgets the failures of an id.
 func (r *retries) succeeded(id store.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

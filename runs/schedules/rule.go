@@ -82,6 +82,7 @@ func (c Clock) firstDate(from time.Time) time.Time {
 	switch c.Cadence {
 	case Weekly:
 		want := slices.Index(Weekdays, *c.Weekday)
+		// The days until the weekday of the rule, 0 to 6. time.Date normalizes the day.
 		day += (want - int(from.Weekday()) + 7) % 7
 	case Monthly:
 		return c.dateIn(year, month)
@@ -102,6 +103,7 @@ func (c Clock) nextDate(date time.Time) time.Time {
 
 // dateIn returns the date of a monthly rule in a month.
 func (c Clock) dateIn(year int, month time.Month) time.Time {
+	// Day 0 of a month is the last day of the month before.
 	last := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC)
 	return last.AddDate(0, 0, min(*c.Day, last.Day())-last.Day())
 }
@@ -125,9 +127,11 @@ func (c Clock) due(date time.Time) time.Time {
 				continue
 			}
 		} else if !end.IsZero() && !due.Before(end) {
+			// The next offset begins at the end of this one.
 			t = end.UTC()
 			continue
 		}
+		// Offsets may have seconds, as they had before time zones were standardized.
 		if whole := due.Truncate(time.Minute); whole.Before(due) {
 			due = whole.Add(time.Minute)
 		}
@@ -147,10 +151,12 @@ type Span struct {
 // counts the hours of an hourly rule by their difference, and the dates of other rules one by one.
 func (c Clock) Span(first, now time.Time) Span {
 	s := Span{Count: 1, Last: first, Next: c.After(first)}
+	// The usual case: one due time.
 	if s.Next.After(now) {
 		return s
 	}
 	if c.Cadence == Hourly {
+		// Due times after first: s.Next and one in each full hour since.
 		hours := int(now.Sub(s.Next) / time.Hour)
 		s.Count, s.Last, s.NextToLast = 2+hours, s.Next.Add(time.Duration(hours)*time.Hour), first
 		if hours > 0 {
@@ -161,6 +167,7 @@ func (c Clock) Span(first, now time.Time) Span {
 	}
 	for date := c.firstDate(first.UTC().AddDate(0, 0, -2)); ; date = c.nextDate(date) {
 		due := c.due(date)
+		// A date that is due at the last time or before: of first itself, or a date that the zone skipped.
 		if !due.After(s.Last) {
 			continue
 		}
@@ -175,6 +182,7 @@ func (c Clock) Span(first, now time.Time) Span {
 // LoadZone returns a time zone by its name in IANA's database. It rejects names of files that are not zones, and other
 // paths to the file of a zone, such as Europe//Rome, which a machine would not find in the binary's copy.
 func LoadZone(name string) (*time.Location, error) {
+	// Package time accepts these names, or the file system may have them.
 	switch name {
 	case "", "Local", "localtime", "Factory", "posixrules":
 		return nil, fmt.Errorf("%q is no time zone", name)

@@ -20,15 +20,16 @@ import (
 // another connection for the run checks.
 type SchedulerConfig struct {
 	Config
-	Runs     *runs.Runs // whose checks read the catalog
-	Response func(*runs.Run) []byte
+	Runs     *runs.Runs             // whose checks read the catalog
+	Response func(*runs.Run) []byte // the response that is stored with the key of a run
 
 	Derived insights.EventData // encodes what is derived
 	Outage  *store.Outage      // on Citus
 	Log     *slog.Logger
 }
 
-// A Scheduler carries out due times and evaluates runs. Any number of processes may have one.
+// A Scheduler carries out due times and evaluates runs. Any number of processes may have one. Only CarryOut uses
+// served, and one task calls it, so it needs no lock.
 type Scheduler struct {
 	cfg         SchedulerConfig
 	served      []store.ID // accounts that had their turn of CarryOut
@@ -69,6 +70,7 @@ func (s *Scheduler) CarryOut(ctx context.Context) error {
 			round, err = s.round(ctx)
 			return err
 		})
+		// All accounts with due schedules have had their turn: a new round of turns begins.
 		if err == nil && len(round) == 0 && len(s.served) > 0 {
 			s.served = s.served[:0]
 			continue
@@ -76,6 +78,7 @@ func (s *Scheduler) CarryOut(ctx context.Context) error {
 		if err != nil || len(round) == 0 {
 			return err
 		}
+		// An account has had its turn even if carrying out fails.
 		for _, k := range round {
 			s.served = append(s.served, k.Account)
 		}
@@ -90,6 +93,7 @@ func (s *Scheduler) CarryOut(ctx context.Context) error {
 
 // inParallel calls f with each item, workers at a time, and returns how many calls returned true.
 func inParallel[T any](workers int, items []T, f func(T) bool) int {
+	// Filled and closed before the workers start, so that they only take.
 	work := make(chan T, len(items))
 	for _, item := range items {
 		work <- item
@@ -113,6 +117,7 @@ func inParallel[T any](workers int, items []T, f func(T) bool) int {
 // A key identifies a schedule.
 type key struct{ Account, ID store.ID }
 
+// round returns the next due schedule of each account that has not had its turn, up to roundSize.
 func (s *Scheduler) round(ctx context.Context) ([]key, error) {
 	return store.Collect(ctx, s.cfg.Pool, pgx.RowToStructByPos[key], selectDue, s.cfg.Outage.Reachable(citusSelectDue), s.due.waiting(),
 		roundSize, s.served)
@@ -153,6 +158,7 @@ func (s *Scheduler) Stats() Stats {
 	return Stats{maps.Clone(s.counts.Occurrences), maps.Clone(s.counts.Alerts), maps.Clone(s.counts.Recommendations)}
 }
 
+// count counts occurrences that were committed.
 func (s *Scheduler) count(done []Occurrence) {
 	s.counts.mu.Lock()
 	defer s.counts.mu.Unlock()
@@ -165,6 +171,7 @@ func (s *Scheduler) count(done []Occurrence) {
 	}
 }
 
+// countChanges counts what an evaluation has derived, after its commit.
 func (s *Scheduler) countChanges(c *insights.Changes) {
 	s.counts.mu.Lock()
 	defer s.counts.mu.Unlock()

@@ -81,8 +81,8 @@ const (
 
 // Codes of occurrences that were skipped, besides the reasons of a pause and the codes of run checks.
 const (
-	codeMissed           = "missed"
-	codeOverlap          = "overlap"
+	codeMissed           = "missed"  // several due times had passed; only the latest had a run
+	codeOverlap          = "overlap" // the run before is not final
 	codeJobQuotaExceeded = "job_quota_exceeded"
 )
 
@@ -94,9 +94,9 @@ const (
 
 const (
 	requiredScope     = "runs:write" // of the credential for which a schedule acts
-	maxRefused        = 5
-	maxDetailedFaults = 5 // of a run check, in an occurrence
-	shownTimes        = 5 // due times that customers see
+	maxRefused        = 5            // refusals in a row after which a schedule is paused
+	maxDetailedFaults = 5            // of a run check, in an occurrence
+	shownTimes        = 5            // due times that customers see
 	occurrencesKept   = 400 * 24 * time.Hour
 )
 
@@ -113,13 +113,13 @@ type Occurrence struct {
 	ScheduleID  store.ID
 	DueAt       time.Time
 	LastDueAt   time.Time
-	Count       int
+	Count       int     // due times from DueAt to LastDueAt
 	Status      string  // one of OccurrenceStatuses
 	Code        *string // why it was skipped
 	Detail      *string
 	RunID       *store.ID // nil if it was skipped or the run is purged
 	CreatedAt   time.Time
-	EvaluatedAt *time.Time
+	EvaluatedAt *time.Time // nil: the run is not evaluated
 }
 
 // Errors on which callers decide. None contains an id.

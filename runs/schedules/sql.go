@@ -1,8 +1,10 @@
 package schedules
 
 const (
+	// countSchedules also returns the time, which all times of the new schedule are based on.
 	countSchedules = `SELECT count(*), clock_timestamp() FROM schedules WHERE account_id = $1`
 
+	// insertSchedule and updateSchedule return the time of the change in the place of the clock, as fields of Listed.
 	insertSchedule = `
 INSERT INTO schedules (account_id, id, name, status, paused_reason, cadence, at_minute, weekday, day, time_zone, model_ids, question_ids,
   repetitions, measurement_type, locale, country, language, min_change, next_at, credential_id, created_at, updated_at)
@@ -16,6 +18,7 @@ UPDATE schedules SET name = $3, status = $4, paused_reason = $5, cadence = $6, a
 WHERE account_id = $1 AND id = $2
 RETURNING ` + columns + `, updated_at`
 
+	// raiseVersion invalidates the views of evaluations that are under way.
 	raiseVersion = `UPDATE schedule_accounts SET version = version + 1 WHERE account_id = $1`
 
 	// selectDue returns the earliest due schedule of each account, the longest due first, without the schedules that

@@ -6,14 +6,14 @@ import (
 	"aiv/insights/visibility"
 )
 
-// DefaultMinChange is the MinChange of a schedule whose customer does not set it.
+// DefaultMinChange is the MinChange of a schedule whose customer does not set it. It is 0.1, in ten-thousandths.
 const DefaultMinChange visibility.Decimal = 1000
 
 // A Change has the members of a schedule that a customer changes; nil: unchanged.
 type Change struct {
 	Name      *string
 	Cadence   *string
-	At        *int
+	At        *int  // minutes, as in Rule
 	Weekday   *Word // nil with Cadence set: becomes null
 	Day       *Number
 	Zone      *string
@@ -40,6 +40,7 @@ func (e *InvalidError) Error() string { return e.Faults[0].At + " " + e.Faults[0
 func (c *Change) apply(s *Schedule) {
 	set(&s.Name, c.Name)
 	if c.Cadence != nil {
+		// Another cadence starts without days; the members below may set them.
 		s.Cadence, s.Weekday, s.Day = *c.Cadence, nil, nil
 	}
 	set(&s.At, c.At)
@@ -50,10 +51,12 @@ func (c *Change) apply(s *Schedule) {
 		s.Day = c.Day.Value
 	}
 	set(&s.Zone, c.Zone)
+	// The run changes as a whole.
 	set(&s.RunTerms, c.Run)
 	set(&s.MinChange, c.MinChange)
 }
 
+// set stores a value that is given.
 func set[T any](to, v *T) {
 	if v != nil {
 		*to = *v
@@ -65,6 +68,7 @@ func (r *Rule) Faults() (faults []Fault) {
 	if r.Cadence == Hourly && r.At >= 60 {
 		faults = append(faults, Fault{"at", "must be from 00:00 to 00:59, the minute of each hour, as cadence is hourly"})
 	}
+	// A member is required by one cadence, and not allowed by the others.
 	check := func(at string, needs, has bool) {
 		switch {
 		case needs && !has:

@@ -43,6 +43,7 @@ func (s *Schedules) Create(ctx context.Context, account, credential store.ID, c 
 		return nil, err
 	}
 	err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+		// The lock makes the bound and the check of the name exact among new schedules.
 		if err := lockAccount(ctx, tx, account); err != nil {
 			return err
 		}
@@ -90,6 +91,7 @@ func (s *Schedules) Update(ctx context.Context, account, id, credential store.ID
 		if err != nil {
 			return err
 		}
+		// A shallow copy: apply replaces pointers and lists, and does not change what they refer to.
 		after := *before
 		if c.apply(&after.Schedule); len(after.Rule.Faults()) > 0 {
 			return &InvalidError{after.Rule.Faults()}
@@ -99,6 +101,7 @@ func (s *Schedules) Update(ctx context.Context, account, id, credential store.ID
 				return err
 			}
 		}
+		// Any change by the customer ends a series of refusals.
 		if after.CredentialID, after.Refused = credential, 0; c.Status != nil {
 			if err := after.setStatus(*c.Status); err != nil {
 				return err
@@ -124,6 +127,7 @@ func (s *Schedule) setStatus(status string) error {
 	case status == s.Status:
 	case status == Paused:
 		s.pause(ByCustomer)
+	// A customer may end any other pause.
 	case *s.PausedReason == ByOperator:
 		return ErrOperator
 	default:
@@ -141,6 +145,7 @@ func (s *Schedule) setNext(before *Schedule, now time.Time) error {
 	case s.Status == Paused:
 		s.NextAt = nil
 		return nil
+	// The time stays if the rule does, or if it is due.
 	case before.Status == Active && (s.Rule.equal(&before.Rule) || !before.NextAt.After(now)):
 		return nil
 	}
@@ -148,6 +153,7 @@ func (s *Schedule) setNext(before *Schedule, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	// The clock was ahead when it was carried out. No due time must come twice.
 	if s.LastDueAt != nil && s.LastDueAt.After(now) {
 		now = *s.LastDueAt
 	}
@@ -184,6 +190,7 @@ func (s *Schedules) Delete(ctx context.Context, account, id store.ID) error {
 		if err := lockAccount(ctx, tx, account); err != nil {
 			return err
 		}
+		// The locks come in the order in which an evaluation takes them; the schedule is the last.
 		deleted, err := one(ctx, tx, getSchedule+" FOR UPDATE", account, id)
 		if err != nil {
 			return err
@@ -199,7 +206,7 @@ func (s *Schedules) Delete(ctx context.Context, account, id store.ID) error {
 	})
 }
 
-// lockAccount locks the row of an account in schedule_accounts.
+// lockAccount locks the row of an account in schedule_accounts. It adds the row if the account has none.
 func lockAccount(ctx context.Context, tx pgx.Tx, account store.ID) error {
 	var b pgx.Batch
 	b.Queue(`INSERT INTO schedule_accounts (account_id) VALUES ($1) ON CONFLICT DO NOTHING`, account)
