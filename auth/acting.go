@@ -31,7 +31,7 @@ type descendant struct {
 	Plan         string
 	Features     []string
 	JobsPerMonth *int64
-	MaxJobs      *int64
+	MaxJobs      *int64 // Credential.MaxUnfinishedJobs
 }
 
 // ReadActing returns the Acting of a credential of an account. A credential that does not exist counts as revoked.
@@ -43,9 +43,11 @@ func ReadActing(ctx context.Context, db store.Querier, account, credential store
 	if len(found) == 0 {
 		return Acting{ID: credential, State: "revoked"}, nil
 	}
+	// The newest first. A rotation may be repeated after its successor was revoked, so a credential may have several.
 	slices.SortFunc(found, func(a, b descendant) int { return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), b.ID.Compare(a.ID)) })
 	acting := Acting{ID: found[0].ID, State: found[0].State}
 	for i := range found {
+		// The newest valid one.
 		if d := &found[i]; d.State == "active" {
 			acting.Credential = &Credential{
 				ID: d.ID, AccountID: account, Name: d.Name, KeyPrefix: d.KeyPrefix, Scopes: d.Scopes,
@@ -57,7 +59,8 @@ func ReadActing(ctx context.Context, db store.Querier, account, credential store
 	return acting, nil
 }
 
-// readActing reads no key_hash, which aiv dispatch may not read.
+// readActing reads no key_hash, which aiv dispatch may not read. UNION removes duplicates, so that it ends even if
+// credentials formed a circle.
 const readActing = `
 WITH RECURSIVE chain (id) AS (
   SELECT id FROM credentials WHERE account_id = $1 AND id = $2

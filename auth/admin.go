@@ -33,6 +33,7 @@ type Account struct {
 	ErasedAt *time.Time // when its erasure began
 }
 
+// codePattern is the form of the codes of plans and features.
 var codePattern = store.Pattern(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // SetPlan creates or changes a plan. A change applies from the next request on.
@@ -156,6 +157,7 @@ func revise(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
+// unknownPlan explains a violation of the foreign key to plans.
 func unknownPlan(err error, plan string) error {
 	if store.IsForeignKeyViolation(err) {
 		return fmt.Errorf("there is no plan %q; see aiv plans list", plan)
@@ -192,6 +194,7 @@ func unique(all []string) []string {
 // how long ago, by the database's clock, the latest of them was revoked, or a day if there are none.
 func (a *Admin) BeginErasing(ctx context.Context, id store.ID) (revoked time.Duration, err error) {
 	err = a.changeIdentity(ctx, "accounts.erase", id.Text("acct"), nil, func(tx pgx.Tx) error {
+		// The account is locked before its credentials, as mayHaveKeys does.
 		for _, sql := range []string{lockErased, revokeAccount, beginErasing} {
 			if _, err := tx.Exec(ctx, sql, id); err != nil {
 				return err

@@ -19,7 +19,7 @@ type Credential struct {
 	ID        store.ID
 	AccountID store.ID
 	Name      string
-	KeyPrefix string
+	KeyPrefix string // the beginning of the key, which is not secret
 	Scopes    []string
 	RateLimit int        // requests per minute: the credential's own, else the plan's, else DefaultRateLimit
 	Plan      Plan       // only Code and Features are set

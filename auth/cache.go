@@ -19,7 +19,7 @@ type CredentialCache struct {
 
 	mu          sync.RWMutex
 	revision    int64
-	credentials map[Hash]*Credential
+	credentials map[Hash]*Credential // valid ones only, when they were read
 }
 
 // maxCached bounds a cache to about 5 MiB. When it is full, an arbitrary half of the keys is dropped.
@@ -67,6 +67,7 @@ func (c *CredentialCache) Read(ctx context.Context, keys []Hash) ([]*Credential,
 	for i := range keys {
 		hashes[i] = keys[i][:]
 	}
+	// The revision is a column of each row, so both are of one snapshot.
 	rows, err := c.pool.Query(ctx, readCredentials, hashes)
 	if err != nil {
 		return nil, err
@@ -98,10 +99,12 @@ func (c *CredentialCache) Read(ctx context.Context, keys []Hash) ([]*Credential,
 func (c *CredentialCache) update(revision int64, keys []Hash, read map[Hash]*Credential) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// Without a row the revision is not known. Credentials of another revision may be out of date, so all are dropped.
 	if len(read) > 0 && c.revision != revision {
 		clear(c.credentials)
 		c.revision = revision
 	}
+	// The order of a map is arbitrary.
 	if len(c.credentials)+len(read) > maxCached {
 		for key := range c.credentials {
 			if len(c.credentials) <= maxCached/2 {

@@ -50,6 +50,7 @@ func (a *Admin) CreateKey(ctx context.Context, account store.ID, t Terms) (Issue
 	}
 	detail := t.detail()
 	detail["account"] = account.Text("acct")
+	// The rate limit is stored only if it is given: otherwise the plan's applies, also after it changes.
 	return a.issue(ctx, "keys.create", detail, func(tx pgx.Tx, id store.ID, prefix string, hash Hash) error {
 		if err := mayHaveKeys(ctx, tx, account); err != nil {
 			return err
@@ -76,6 +77,8 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration,
 		if err != nil {
 			return err
 		}
+		// The account is locked before the credential, as an erasure does; so the credential is read again under its
+		// lock.
 		if err := mayHaveKeys(ctx, tx, old.AccountID); err != nil {
 			return err
 		}
@@ -88,6 +91,7 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration,
 		if err := mayRotate(ctx, tx, id, expires); err != nil {
 			return err
 		}
+		// A rate limit that comes from the plan stays the plan's.
 		var own *int
 		if old.OwnRateLimit {
 			own = &old.RateLimit
@@ -96,6 +100,7 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration,
 		if expires != nil {
 			expiry = t.expiry()
 		}
+		// The successor first, so that there is always a valid key.
 		if _, err := tx.Exec(ctx, createCredential, next, old.AccountID, old.Name, prefix, hash[:], old.Scopes, own, expiry, id); err != nil {
 			return err
 		}
@@ -131,7 +136,8 @@ func mayRotate(ctx context.Context, tx pgx.Tx, id store.ID, expires *time.Time) 
 	return fmt.Errorf("%s has been rotated already; rotate its successor %s", id.Text("cred"), successor.Text("cred"))
 }
 
-// issue makes a key and an id, and returns the credential that write has written with them.
+// issue makes a key and an id, and returns the credential that write has written with them. Only the prefix and the
+// hash of the key are written.
 func (a *Admin) issue(ctx context.Context, action string, detail map[string]any, write func(tx pgx.Tx, id store.ID, prefix string, hash Hash) error) (c Issued, err error) {
 	key, prefix, hash := newSecret(keyStart)
 	id := store.NewID()
@@ -215,6 +221,7 @@ func (a *Admin) Keys(ctx context.Context, account *store.ID) ([]Issued, error) {
 	return store.Collect(ctx, a.Pool, pgx.RowToStructByPos[Issued], listCredentials, account)
 }
 
+// one reads a credential by a statement whose parameter is its id.
 func one(ctx context.Context, tx pgx.Tx, sql string, id store.ID) (Issued, error) {
 	c, err := store.CollectOne(ctx, tx, pgx.RowToStructByPos[Issued], sql, id)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -239,6 +246,7 @@ func (t *Terms) Check() error {
 	return checkRateLimit(t.RateLimit)
 }
 
+// expiry returns the time to store: nil, if it is not given and for never.
 func (t *Terms) expiry() *time.Time {
 	if t.ExpiresAt == nil || t.ExpiresAt.IsZero() {
 		return nil

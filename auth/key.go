@@ -20,7 +20,7 @@ const (
 	randomLength   = 43
 	checksumLength = 6
 	keyLength      = len(keyStart) + randomLength + checksumLength
-	prefixLength   = len(keyStart) + 8
+	prefixLength   = len(keyStart) + 8 // characters of a key that are stored, so that a key can be told from others
 )
 
 // Hash is the SHA-256 of a raw key. Nothing else of its secret part is stored. A slow hash would not protect it better,
@@ -36,6 +36,7 @@ func HashKey(key string) (Hash, error) { return hashOf(key, keyStart) }
 // HashWorkerToken checks the form and checksum of a worker's token and returns its hash.
 func HashWorkerToken(token string) (Hash, error) { return hashOf(token, tokenStart) }
 
+// hashOf checks what can be checked without the database, and returns the hash of the whole key.
 func hashOf(key, start string) (Hash, error) {
 	if len(key) != keyLength || !strings.HasPrefix(key, start) {
 		return Hash{}, ErrMalformedKey
@@ -49,6 +50,7 @@ func hashOf(key, start string) (Hash, error) {
 
 // newSecret returns a new raw key or token, which begins with start, its public prefix and its hash.
 func newSecret(start string) (key, prefix string, hash Hash) {
+	// 256 bits, which have at most 43 digits in base 62. rand.Read never fails.
 	random := make([]byte, 32)
 	rand.Read(random)
 	digits := base62(new(big.Int).SetBytes(random), randomLength)
@@ -58,7 +60,9 @@ func newSecret(start string) (key, prefix string, hash Hash) {
 	return key, key[:prefixLength], sha256.Sum256([]byte(key))
 }
 
+// checksum returns the checksum of a key without its last characters, most significant digit first.
 func checksum(body []byte) (b [checksumLength]byte) {
+	// 32 bits have at most 6 digits in base 62.
 	sum := crc32.ChecksumIEEE(body)
 	for i := checksumLength - 1; i >= 0; i-- {
 		b[i] = alphabet[sum%62]

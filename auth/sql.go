@@ -61,8 +61,10 @@ WHERE id = $1`
 	disableCredential = `UPDATE credentials SET disabled_at = LEAST(disabled_at, now()) WHERE id = $1`
 	enableCredential  = `UPDATE credentials SET disabled_at = NULL WHERE id = $1`
 
+	// nextRevision makes all processes read credentials again.
 	nextRevision = `UPDATE identity_revision SET revision = ` + store.NextRevision
 
+	// expiring returns the valid credentials that expire within $1 and have no valid successor that lasts as long.
 	expiring = `
 SELECT id, account_id, name, key_prefix, expires_at FROM credentials
 WHERE expires_at > now() AND expires_at <= now() + $1::interval AND revoked_at IS NULL AND disabled_at IS NULL
@@ -99,6 +101,7 @@ const (
 	// revokeAccount changes no row that is revoked already, and locks rows in the order of the index on them.
 	revokeAccount = `UPDATE credentials SET revoked_at = now() WHERE account_id = $1 AND revoked_at IS NULL`
 
+	// sinceRevocation uses the clock and not the start of the transaction, which may have waited for locks.
 	sinceRevocation = `
 SELECT COALESCE(clock_timestamp() - max(revoked_at), '1 day') FROM credentials WHERE account_id = $1`
 
@@ -113,10 +116,12 @@ func RevokedWorkersSQL(ids string) string {
 }
 
 const (
+	// workerColumns fit the fields of Worker.
 	workerColumns = `id, name, providers, created_at, revoked_at, last_seen_at`
 
 	createWorker = `INSERT INTO workers (id, name, providers, token_hash) VALUES ($1, $2, $3, $4) RETURNING created_at`
 
+	// knownProviders returns which of the codes $1 are providers.
 	knownProviders = `SELECT ARRAY(SELECT code FROM providers WHERE code = ANY ($1::text[]))`
 
 	listWorkers = `SELECT ` + workerColumns + ` FROM workers ORDER BY created_at, id`
@@ -128,6 +133,7 @@ SELECT count(*) FROM workers WHERE revoked_at IS NULL AND last_seen_at BETWEEN n
 
 	revokeWorker = `UPDATE workers SET revoked_at = LEAST(revoked_at, now()) WHERE id = $1 RETURNING ` + workerColumns
 
+	// findWorkers finds workers by their tokens, and reports whether each was seen within the last minute.
 	findWorkers = `
 SELECT ` + workerColumns + `, token_hash, last_seen_at IS NOT NULL AND last_seen_at BETWEEN now() - interval '1 minute' AND now()
 FROM workers WHERE token_hash = ANY ($1::bytea[]) AND revoked_at IS NULL`

@@ -38,6 +38,7 @@ func (l *WorkerLookup) Find(ctx context.Context, token Hash) (Worker, error) {
 	return *w, nil
 }
 
+// read finds the workers of a batch of tokens, nil for a token without one, and records which of them were seen.
 func (l *WorkerLookup) read(ctx context.Context, tokens []Hash) ([]*Worker, error) {
 	hashes := make([][]byte, len(tokens))
 	found := make(map[Hash]*Worker, len(tokens))
@@ -64,6 +65,7 @@ func (l *WorkerLookup) read(ctx context.Context, tokens []Hash) ([]*Worker, erro
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
+	// At most once a minute for each worker, so most lookups write nothing.
 	if len(unseen) > 0 {
 		if _, err := l.pool.Exec(ctx, seeWorkers, unseen); err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ import "aiv/store/schema"
 var Capability = schema.Capability{
 	Name: "catalog",
 	Tables: []schema.Table{
+		// Operators write what all accounts share; services only read it.
 		{Name: "methodologies", Placement: schema.Reference,
 			Serve: schema.Privileges{schema.Select}, Dispatch: schema.Privileges{schema.Select}},
 		{Name: "providers", Placement: schema.Reference,
@@ -17,6 +18,7 @@ var Capability = schema.Capability{
 		{Name: "questions", Placement: schema.Reference,
 			Serve: schema.Privileges{schema.Select}, Dispatch: schema.Privileges{schema.Select}},
 		{Name: "question_tags", Placement: schema.Reference, Serve: schema.Privileges{schema.Select}},
+		// Customers write the tables of own questions.
 		{Name: "own_questions", Placement: schema.ByAccount,
 			Serve:    schema.Privileges{schema.Select, schema.Insert, schema.UpdateOf("topic", "tags", "status", "form_hash")},
 			Dispatch: schema.Privileges{schema.Select},

@@ -45,6 +45,7 @@ func (m *Model) Measures(measurementType string) bool {
 func (m *Model) Covers(country, language string) (coversCountry, coversLanguage bool) {
 	coversCountry = m.Countries == nil || slices.Contains(m.Countries, country)
 	coversLanguage = m.Languages == nil || slices.ContainsFunc(m.Languages, func(l string) bool {
+		// A longer language with this prefix has a byte behind it.
 		return l == language || strings.HasPrefix(language, l) && language[len(l)] == '-'
 	})
 	return coversCountry, coversLanguage
@@ -55,21 +56,21 @@ type Methodology struct {
 	Version          string
 	Status           string // one of MethodologyStatuses
 	MeasurementTypes []string
-	MaxRepetitions   int
-	MaxJobs          int
+	MaxRepetitions   int // of each question, for each model
+	MaxJobs          int // of a run
 }
 
 // A Question is sent to models. All accounts can use a shared question, and one account its own.
 type Question struct {
 	ID        string
 	AccountID *store.ID // nil: shared by all accounts
-	Text      string
+	Text      string    // never changes, as Language and Country
 	Language  string
 	Country   string
 	Topic     string
 	Tags      []string
-	Status    string // one of QuestionStatuses
-	CreatedAt time.Time
+	Status    string    // one of QuestionStatuses
+	CreatedAt time.Time // of its first import, or of the request that added it
 }
 
 // Grounded is the measurement type whose models search the web before they answer.

@@ -19,6 +19,7 @@ func Export(ctx context.Context, pool *pgxpool.Pool, w io.Writer) error {
 	lines := json.NewEncoder(out)
 	lines.SetEscapeHTML(false)
 	err := store.ReadWithoutTimeouts(ctx, pool, func(tx pgx.Tx) error {
+		// Everything is read in one snapshot.
 		if err := export(ctx, tx, func(m Methodology) error {
 			return lines.Encode(methodologyLine{"methodology", m.Version, m.Status, m.MeasurementTypes, m.MaxRepetitions, m.MaxJobs})
 		}, selectMethodologies); err != nil {
@@ -57,6 +58,7 @@ func export[T any](ctx context.Context, tx pgx.Tx, each func(T) error, sql strin
 	}
 	defer rows.Close()
 	for rows.Next() {
+		// T has the columns of the query, in order.
 		v, err := pgx.RowToStructByPos[T](rows)
 		if err != nil {
 			return err
@@ -68,6 +70,7 @@ func export[T any](ctx context.Context, tx pgx.Tx, each func(T) error, sql strin
 	return rows.Err()
 }
 
+// accountText returns an account's id, or nil for a shared question.
 func accountText(id *store.ID) *string {
 	if id == nil {
 		return nil
@@ -85,6 +88,7 @@ type (
 		MaxRepetitions   int      `json:"max_repetitions"`
 		MaxJobs          int      `json:"max_jobs"`
 	}
+	// The dependencies of a provider are not part of the file.
 	providerLine struct {
 		Kind string `json:"kind"`
 		Code string `json:"code"`

@@ -35,6 +35,7 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 	}
 	n := Imported{in.providers.Len(), in.methodologies.Len(), in.models.Len(), in.questions.Len()}
 	err := store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
+		// Into temporary tables, before any lock is taken: the client may be slow. Merge checks and writes the rows.
 		if err := jsonl.Copy(ctx, tx, &in.providers, &in.methodologies, &in.models, &in.questions); err != nil {
 			return err
 		}
@@ -68,6 +69,7 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 			}
 			changed += rows
 		}
+		// The revision stays, so that no process reads the catalog again.
 		if changed == 0 {
 			return nil
 		}
@@ -93,6 +95,7 @@ func writeOwn(ctx context.Context, tx pgx.Tx) (int64, error) {
 			return 0, err
 		}
 	}
+	// Questions are written before their tags, which refer to them.
 	rows, err := tx.Query(ctx, upsertOwn)
 	if err != nil {
 		return 0, err

@@ -12,6 +12,8 @@ type incoming struct {
 	providers, methodologies, models, questions jsonl.Table
 }
 
+// newIncoming returns empty tables with the columns of the upserts. The checks of a table are queries for its faulty
+// lines, which run when all lines are in the database.
 func newIncoming() *incoming {
 	return &incoming{
 		providers:     jsonl.Table{Name: "providers", Columns: []string{"code", "name"}},
@@ -51,15 +53,18 @@ func (in *incoming) add(l *jsonl.Line) {
 			jsonl.ListOrNull(l, "countries", CountryPattern()), jsonl.ListOrNull(l, "languages", LanguagePattern()),
 			jsonl.Field[bool](l, "grounded_search"))
 	case "question":
+		// The texts are read before the question is added, because they have checks of their own.
 		topic, tags := jsonl.Field[string](l, "topic"), jsonl.List(l, "tags", nil)
 		if l.Has("topic") && topic == "" {
 			l.Errorf("topic must not be empty")
 		}
 		checkFilterable(l, "topic", topic)
 		checkFilterable(l, "tags", tags...)
+		// The values are in the order of Columns, as in all calls of Add.
 		in.questions.Add(l, jsonl.Matching(l, "id", IDPattern()), jsonl.IDOrNull(l, "account_id", "acct", "an account"),
 			jsonl.Text(l, "text"), jsonl.Matching(l, "language", LanguagePattern()), jsonl.Matching(l, "country", CountryPattern()),
 			topic, tags, jsonl.OneOf(l, "status", QuestionStatuses...))
+	// The kind is unknown or missing, and reported: nothing is known about the other members.
 	default:
 		l.SkipRest()
 	}
@@ -75,6 +80,7 @@ func checkFilterable(l *jsonl.Line, name string, texts ...string) {
 // MaxFilterable bounds the characters of a topic or tag.
 const MaxFilterable = 128
 
+// measurementTypes reads the list of a model or a methodology, which must not be empty.
 func measurementTypes(l *jsonl.Line) []string {
 	v := jsonl.List(l, "measurement_types", MeasurementTypePattern())
 	if l.Has("measurement_types") && len(v) == 0 {

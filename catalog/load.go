@@ -16,7 +16,7 @@ import (
 // A Catalog returns snapshots of the catalog in a database. It keeps the latest one.
 type Catalog struct {
 	pool    *pgxpool.Pool
-	current atomic.Pointer[Snapshot]
+	current atomic.Pointer[Snapshot]         // nil before the first load
 	loads   *batch.Batcher[int64, *Snapshot] // of callers that know these revisions
 }
 
@@ -26,6 +26,7 @@ const loadTimeout = 10 * time.Second
 // New returns the catalog of a database.
 func New(pool *pgxpool.Pool) *Catalog {
 	c := &Catalog{pool: pool}
+	// Callers that need a snapshot at the same time share one load. Their number is not bounded.
 	c.loads = batch.New(batch.Config[int64, *Snapshot]{
 		Flush: c.load, Timeout: loadTimeout, MaxWaiting: math.MaxInt, MaxWeight: math.MaxInt,
 	})
@@ -45,6 +46,7 @@ func (c *Catalog) At(ctx context.Context, revision int64) (*Snapshot, error) {
 // earlier.
 func (c *Catalog) load(ctx context.Context, revisions []int64) ([]*Snapshot, error) {
 	s := c.current.Load()
+	// The snapshot may have been loaded while these callers waited.
 	if s == nil || slices.ContainsFunc(revisions, func(r int64) bool { return r != s.Revision }) {
 		var err error
 		if s, err = Read(ctx, c.pool); err != nil {
@@ -60,6 +62,7 @@ func Read(ctx context.Context, pool *pgxpool.Pool) (*Snapshot, error) {
 	s := &Snapshot{pool: pool}
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		var b pgx.Batch
+		// All in one round trip and one snapshot.
 		b.Queue(selectRevision).QueryRow(func(row pgx.Row) error { return row.Scan(&s.Revision) })
 		b.Queue(selectModels, Dependencies).Query(func(rows pgx.Rows) (err error) {
 			s.Models, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Model])
@@ -74,6 +77,7 @@ func Read(ctx context.Context, pool *pgxpool.Pool) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Pointers into s.Models, which is not changed any more.
 	s.models = make(map[string]*Model, len(s.Models))
 	for i := range s.Models {
 		s.models[s.Models[i].ID] = &s.Models[i]

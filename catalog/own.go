@@ -53,6 +53,7 @@ func (o *OwnQuestions) Create(ctx context.Context, account store.ID, q Question)
 	hash, id := o.formHash(q.Text, q.Language, q.Country), o.cfg.NewID().Text("q")
 	var refused error // does not roll back the hashes that are written before
 	err = pgx.BeginFunc(ctx, o.cfg.Pool, func(tx pgx.Tx) error {
+		// From here on no other transaction adds a question of the account.
 		before, err := o.prepare(ctx, tx, account)
 		if err != nil {
 			return err
@@ -64,6 +65,7 @@ func (o *OwnQuestions) Create(ctx context.Context, account store.ID, q Question)
 			return nil
 		case !errors.Is(err, pgx.ErrNoRows):
 			return err
+		// A question that exists is reported even if the account has too many.
 		case before >= MaxOwnQuestions:
 			refused = ErrTooManyQuestions
 			return nil
@@ -92,6 +94,7 @@ func (o *OwnQuestions) prepare(ctx context.Context, tx pgx.Tx, account store.ID)
 	if questions > MaxOwnQuestions {
 		return questions, nil
 	}
+	// Questions that were imported have no hash yet. This writes it once.
 	rows, err := tx.Query(ctx, readUnhashed, account)
 	if err != nil {
 		return 0, err
@@ -119,7 +122,7 @@ func (o *OwnQuestions) formHash(text, language, country string) []byte {
 // A QuestionChange has the members of a question that change; nil: unchanged.
 type QuestionChange struct {
 	Topic  *string
-	Tags   []string
+	Tags   []string // empty: all are removed
 	Status *string
 }
 

@@ -26,8 +26,8 @@ type Provider struct {
 type Dependency struct {
 	Name      string
 	Met       bool
-	Note      string
-	ChangedAt *time.Time
+	Note      string     // who checked it, and how
+	ChangedAt *time.Time // of the latest record
 }
 
 // Unmet returns the names of the provider's unmet dependencies.
@@ -51,6 +51,7 @@ func Providers(ctx context.Context, pool *pgxpool.Pool) ([]Provider, error) {
 	var p Provider
 	var d Dependency
 	_, err = pgx.ForEachRow(rows, []any{&p.Code, &p.Name, &d.Name, &d.Met, &d.Note, &d.ChangedAt}, func() error {
+		// Rows of a provider follow each other, one for each dependency.
 		if n := len(providers); n == 0 || providers[n-1].Code != p.Code {
 			providers = append(providers, p)
 		}
@@ -74,6 +75,7 @@ func (a *Admin) SetDependency(ctx context.Context, provider, dependency string, 
 		action = "providers.met"
 	}
 	return pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
+		// The row is added or replaced; audit_log keeps the history.
 		_, err := tx.Exec(ctx, setDependency, provider, dependency, met, note)
 		if store.IsForeignKeyViolation(err) {
 			return fmt.Errorf("there is no provider %q; see aiv providers list", provider)

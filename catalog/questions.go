@@ -26,6 +26,7 @@ func Questions(ctx context.Context, db store.Querier, account store.ID, f Questi
 	} else {
 		own.Where("q.account_id = ?", account)
 	}
+	// Both queries return a page in the order of ids; the page of both is merged from them.
 	return store.ReadMerged[Question](ctx, db, shared, own)
 }
 
@@ -33,6 +34,7 @@ func Questions(ctx context.Context, db store.Querier, account store.ID, f Questi
 func (f *QuestionFilter) query(all, tagged string, page store.Page) *store.KeysetQuery {
 	q := &store.KeysetQuery{Select: all, Order: []string{"q.id"}, Oldest: true, Page: page}
 	if f.Tag != "" {
+		// The rows of a tag have the order, so the page must be read through them.
 		q.Select, q.First = tagged, true
 		q.Order, q.Named = []string{"t.question_id"}, []string{"id"}
 	}
@@ -79,6 +81,7 @@ func QuestionTexts(ctx context.Context, db store.Querier, account store.ID, ids 
 	if err != nil {
 		return nil, err
 	}
+	// The statement returns each text once, in any order.
 	byID := make(map[string]string, len(ids))
 	var id, text string
 	if _, err := pgx.ForEachRow(rows, []any{&id, &text}, func() error {

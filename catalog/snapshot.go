@@ -20,8 +20,8 @@ type Snapshot struct {
 	Models        []Model // ordered by id
 	Methodologies []Methodology
 
-	models map[string]*Model
-	pool   *pgxpool.Pool
+	models map[string]*Model // of Models, by id
+	pool   *pgxpool.Pool     // for the statuses of questions
 
 	mu     sync.RWMutex
 	shared map[string]string // cached statuses by id
@@ -51,6 +51,7 @@ func (m *Methodology) covers(measurementType string) bool {
 // QuestionStatus returns the status of each question, or "" for an id that the account cannot use. It reads the
 // statuses of own questions each time.
 func (s *Snapshot) QuestionStatus(ctx context.Context, account store.ID, ids []string) ([]string, error) {
+	// "" is no status, so it marks what is not cached.
 	status := make([]string, len(ids))
 	var missing []string
 	s.mu.RLock()
@@ -99,6 +100,7 @@ func (s *Snapshot) lookUp(ctx context.Context, account store.ID, ids []string) (
 	if s.shared == nil || len(s.shared)+len(shared) > maxQuestions {
 		s.shared = make(map[string]string, len(shared))
 	}
+	// A shared question changes only with the revision, for which there is another snapshot.
 	maps.Copy(s.shared, shared)
 	return found, nil
 }
@@ -111,17 +113,20 @@ type ModelFilter struct {
 	GroundedSearch  *bool // whether grounded search is available
 }
 
-// List returns a page of the models, ordered by id, and one more model if there is one.
+// List returns a page of the models, ordered by id, and one more model if there is one. It copies the models, so
+// callers may change the slice.
 func (s *Snapshot) List(f ModelFilter, page store.Page) []Model {
 	from := 0
 	if page.After != nil {
 		var exact bool
 		from, exact = slices.BinarySearchFunc(s.Models, page.After.Text, func(m Model, id string) int { return strings.Compare(m.ID, id) })
+		// The model of the position was on the page before; it need not exist any more.
 		if exact {
 			from++
 		}
 	}
 	var found []Model
+	// One more than the limit shows that others follow.
 	for i := from; i < len(s.Models) && len(found) <= page.Limit; i++ {
 		if m := &s.Models[i]; f.matches(m) {
 			found = append(found, *m)

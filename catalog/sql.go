@@ -19,8 +19,10 @@ FROM models m ORDER BY m.id`
 // selectMethodologies returns the columns of Methodology.
 const selectMethodologies = `SELECT version, status, measurement_types, max_repetitions, max_jobs FROM methodologies ORDER BY version`
 
+// selectProviderNames reads what an export contains of providers: dependencies are not exported.
 const selectProviderNames = `SELECT code, name FROM providers ORDER BY code`
 
+// nextRevision makes all processes read the catalog again.
 const nextRevision = `UPDATE catalog_revision SET revision = ` + store.NextRevision
 
 // lockRevision serializes imports.

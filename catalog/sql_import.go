@@ -53,6 +53,7 @@ WITH written AS (
 )
 SELECT FROM written`
 
+// incomingAccounts returns the accounts whose own questions a file contains, in the order in which they are locked.
 const incomingAccounts = `SELECT DISTINCT account_id FROM incoming_own_questions WHERE account_id IS NOT NULL ORDER BY account_id`
 
 // lockKept locks the accounts that are not erased.

@@ -7,6 +7,7 @@ const (
 INSERT INTO own_question_accounts AS a (account_id) VALUES ($1)
 ON CONFLICT (account_id) DO UPDATE SET additions = a.additions + 1`
 
+	// countOwn counts archived questions too.
 	countOwn = `SELECT count(*) FROM own_questions WHERE account_id = $1`
 
 	// readUnhashed reads the questions that were imported or moved here by a migration.
@@ -17,6 +18,7 @@ SELECT id, text, language, country FROM own_questions WHERE account_id = $1 AND 
 UPDATE own_questions q SET form_hash = k.form_hash FROM unnest($2::text[], $3::bytea[]) AS k (id, form_hash)
 WHERE q.account_id = $1 AND q.id = k.id`
 
+	// findForm finds an own question that asks the same, archived ones included.
 	findForm = `SELECT id FROM own_questions WHERE account_id = $1 AND form_hash = $2 ORDER BY id LIMIT 1`
 
 	insertOwn = `
