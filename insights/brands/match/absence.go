@@ -22,8 +22,10 @@ type absence struct {
 	nextStop     []int32 // for each index, the end of the first sentence end or turn word that begins after it
 }
 
-// flagAbsence flags the occurrences that the reach of a phrase covers (M12).
+// flagAbsence flags the occurrences that the reach of a phrase covers (M12). The occurrences are ordered by start, so
+// one pass over the phrases is enough. Only the nearest phrase on each side of an occurrence is considered.
 func (s *scratch) flagAbsence(chars []char, taken []occurrence) {
+	// Most units have no phrase, so what ends its reach is found only after one was found.
 	s.findPhrases(chars, s.wordStarts)
 	if len(s.phraseEnds) == 0 && len(s.phraseStarts) == 0 {
 		return
@@ -32,6 +34,7 @@ func (s *scratch) flagAbsence(chars []char, taken []occurrence) {
 	s.findTurns(chars)
 	s.findStops(chars)
 	ends, starts := s.phraseEnds, s.phraseStarts
+	// before is the end of the last phrase that ends at or before the occurrence.
 	before := int32(-1)
 	for i := range taken {
 		o := &taken[i]
@@ -41,6 +44,8 @@ func (s *scratch) flagAbsence(chars []char, taken []occurrence) {
 		for len(starts) > 0 && starts[0] < o.end {
 			starts = starts[1:]
 		}
+		// A phrase before the name reaches it if the last stop before the name begins before the end of the phrase. A
+		// phrase after the name is the mirror image.
 		o.absent = before >= 0 && s.lastStop[o.start] < before &&
 			s.spaces[o.start]-s.spaces[before] <= maxSpacesBehindPhrase ||
 			len(starts) > 0 && s.nextStop[o.end] > starts[0] &&
@@ -84,6 +89,7 @@ func (s *absence) findStops(chars []char) {
 	s.lastStop = slices.Grow(s.lastStop[:0], n+1)[:n+1]
 	s.nextStop = slices.Grow(s.nextStop[:0], n+1)[:n+1]
 	for i := range n + 1 {
+		// None. Both values make the comparisons in flagAbsence true.
 		s.lastStop[i], s.nextStop[i] = -1, int32(n+1)
 	}
 	for i, c := range chars {
@@ -100,6 +106,7 @@ func (s *absence) findStops(chars []char) {
 		s.lastStop[t.end] = max(s.lastStop[t.end], t.start)
 		s.nextStop[t.start] = min(s.nextStop[t.start], t.end)
 	}
+	// So far only the ends and starts of stops have a value. They are carried forward, and then backward.
 	for i := 1; i <= n; i++ {
 		s.lastStop[i] = max(s.lastStop[i], s.lastStop[i-1])
 	}
@@ -108,6 +115,8 @@ func (s *absence) findStops(chars []char) {
 	}
 }
 
+// endsSentence reports whether chars[i] ends a sentence. A dot inside a word or a number does not, so a space or a
+// closing mark must follow it.
 func endsSentence(chars []char, i int) bool {
 	switch chars[i].r {
 	case '!', '?', '…', ';', '。':
@@ -136,24 +145,29 @@ type phraseTrie struct {
 	firsts [utf8.RuneSelf]int32 // what the root's edges lead to
 }
 
+// A phraseNode is the end of the characters that lead to it from the root.
 type phraseNode struct {
-	uses  uint8
+	uses  uint8 // of the phrases that end here; 0: none does
 	edges []phraseEdge
 }
 
+// A phraseEdge leads to the node after one more character.
 type phraseEdge struct {
 	r  rune
 	to int32
 }
 
+// turns has the turn words.
 var turns = sync.OnceValue(func() *phraseTrie {
 	t := newPhraseTrie()
 	t.addAll(turnWords, 1) // they have one use
 	return &t
 })
 
+// newPhraseTrie returns a trie that has only the root, node 0. So 0 also means that there is no node.
 func newPhraseTrie() phraseTrie { return phraseTrie{nodes: make([]phraseNode, 1)} }
 
+// addAll adds patterns, in the syntax of phrasesBefore.
 func (t *phraseTrie) addAll(patterns []string, use uint8) {
 	for _, p := range patterns {
 		ends, _ := t.add(p, []int32{0})
@@ -169,6 +183,7 @@ type phraseIndex struct {
 	thirds [32][32]uint32 // by the first two characters &31: the bits r&31 of the third
 }
 
+// phrases has the phrases of absence.
 var phrases = sync.OnceValue(func() *phraseIndex {
 	s := &phraseIndex{phraseTrie: newPhraseTrie()}
 	s.addAll(phrasesBefore, beforeName)
@@ -176,6 +191,8 @@ var phrases = sync.OnceValue(func() *phraseIndex {
 	for _, first := range s.nodes[0].edges {
 		for _, second := range s.nodes[first.to].edges {
 			for _, third := range s.nodes[second.to].edges {
+				// r&31 is different for each letter from a to z. Another character may collide with a letter, which
+				// only costs a search in the trie.
 				s.thirds[first.r&31][second.r&31] |= 1 << (third.r & 31)
 			}
 		}
@@ -188,7 +205,8 @@ func (s *phraseIndex) mayBegin(chars []char) bool {
 	return len(chars) >= 3 && s.thirds[chars[0].r&31][chars[1].r&31]>>(chars[2].r&31)&1 != 0
 }
 
-// match calls f with the end and the uses of each phrase that begins at chars[i] and ends with a word.
+// match calls f with the end and the uses of each phrase that begins at chars[i] and ends with a word. It does not
+// look at what precedes: callers only begin where a word begins.
 func (t *phraseTrie) match(chars []char, i int, f func(end int, uses uint8)) {
 	n := t.first(chars[i].r)
 	for k := i + 1; n > 0; k++ {
@@ -206,10 +224,12 @@ func (t *phraseTrie) match(chars []char, i int, f func(end int, uses uint8)) {
 // add adds the phrases of a pattern up to its end or a closing parenthesis after each of the nodes from. It
 // returns the nodes at which they end, and the rest of the pattern.
 func (t *phraseTrie) add(pattern string, from []int32) (ends []int32, rest string) {
+	// at are the nodes at which what was read so far of the present alternative ends.
 	at := slices.Clone(from)
 	for pattern != "" {
 		switch c := pattern[0]; c {
 		case '(':
+			// A choice inside a pattern follows each of the nodes reached so far.
 			at, pattern = t.add(pattern[1:], at)
 		case '|':
 			ends = append(ends, at...)

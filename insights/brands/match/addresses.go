@@ -17,12 +17,15 @@ type host struct {
 // findAddresses finds the addresses in the visible characters of a unit (M9). Links become a space; bare hosts are
 // added to hosts.
 func (s *scratch) findAddresses(u *unit) {
+	// The hosts of all units are in one list. The hosts of u are found now.
 	u.hostStart = int32(len(s.hosts))
 	u.hostEnd = u.hostStart
 	v := s.visible[u.start:u.end]
+	// Most units have no sign of an address: a dot within a word or a colon before a slash.
 	if !u.mayHaveAddress {
 		return
 	}
+	// flags is indexed from the start of the unit, like v.
 	s.classify(v)
 	s.findHosts(v)
 	scan := addressScan{v: v, flags: s.flags, hosts: s.found}
@@ -33,6 +36,7 @@ func (s *scratch) findAddresses(u *unit) {
 		}
 		u.address = true
 		if isLink {
+			// The link keeps its length, so that indexes of what follows, and origins, stay valid.
 			v[start] = ' '
 			for k := start + 1; k < end; k++ {
 				v[k] = gone
@@ -75,6 +79,7 @@ var addressBytes = func() (table [utf8.RuneSelf]uint8) {
 // Properties of visible characters for addresses; the properties of ASCII characters are in asciiProperties.
 func (s *scratch) classify(v []rune) {
 	s.flags = slices.Grow(s.flags[:0], len(v))[:len(v)]
+	// A mark has the class of its base, the last character that is no mark.
 	base := other
 	for i, r := range v {
 		if r < utf8.RuneSelf {
@@ -83,6 +88,7 @@ func (s *scratch) classify(v []rune) {
 			continue
 		}
 		var flags uint8
+		// Only letters of class word are in a host: with others, a host would not end where the prose goes on.
 		letterOrDigit, mark := isLetterOrDigit(r), isMark(r)
 		if !mark {
 			base = classOf(r)
@@ -131,6 +137,8 @@ func (s *scratch) hostOf(v []rune, start, end int) (hostStart, hostEnd int) {
 	for start < end && (v[end-1] == '.' || v[end-1] == '-') {
 		end--
 	}
+	// hostEnd is after the last label so far that is a top-level domain: of "kovalt.com.nosuch" the host is
+	// "kovalt.com".
 	for label := start; label < end; {
 		k := label
 		for k < end && v[k] != '.' && k-label <= maxHostLabel {
@@ -160,6 +168,7 @@ var (
 	longestTLD int // characters
 )
 
+// The list has comments, such as its version, in its first line.
 func init() {
 	for line := range strings.Lines(tldList) {
 		if tld := strings.TrimSpace(line); !strings.HasPrefix(tld, "#") {
@@ -180,6 +189,8 @@ func (s *scratch) isTopLevel(label []rune) bool {
 	return !(capital && lower) && s.isTopLevelInAnyCase(label)
 }
 
+// isTopLevelInAnyCase reports whether a label, in any case, is a top-level domain. Labels beyond ASCII are compared
+// as A-labels.
 func (s *scratch) isTopLevelInAnyCase(label []rune) bool {
 	if len(label) > longestTLD {
 		return false
@@ -209,12 +220,15 @@ type addressScan struct {
 // next returns the first address that begins at from or after it; end 0: there is none. A bare host is no link.
 func (a *addressScan) next(from int) (start, end int, isLink bool) {
 	for i := from; i < len(a.v); i++ {
+		// Hosts inside an earlier address are not hosts.
 		for len(a.hosts) > 0 && int(a.hosts[0].start) < i {
 			a.hosts = a.hosts[1:]
 		}
+		// No address begins with another character.
 		if a.flags[i]&(asciiLabel|asciiLocal) == 0 {
 			continue
 		}
+		// The first form that applies wins: www.kovalt.com is a link, although it is also a host.
 		if end := a.url(i); end > 0 {
 			return i, end, true
 		}
@@ -244,6 +258,7 @@ func (a *addressScan) has(i int, lower string) bool {
 	return true
 }
 
+// url returns the end of a URL with a scheme that begins at i, or 0.
 func (a *addressScan) url(i int) int {
 	if i > 0 && is(a.v[i-1], asciiLetter|asciiDigit) {
 		return 0
@@ -269,16 +284,20 @@ func (a *addressScan) email(i int) int {
 	for end < len(a.v) && a.flags[end]&asciiLocal != 0 {
 		end++
 	}
+	// The host must begin directly after the @, which findHosts has found out already.
 	if end < len(a.v) && a.v[end] == '@' {
 		byStart := func(h span, start int32) int { return int(h.start - start) }
 		if k, ok := slices.BinarySearchFunc(a.hosts, int32(end+1), byStart); ok {
 			return int(a.hosts[k].end)
 		}
 	}
+	// No part of the run is before an @ and a host. Without this, each of its characters would search to its end.
 	a.noEmail = end
 	return 0
 }
 
+// www returns the end of a link without a scheme, such as www.example.anything, that begins at i, or 0. Its top-level
+// domain need not exist.
 func (a *addressScan) www(i int) int {
 	if i > 0 && (a.v[i-1] == '.' || a.flags[i-1]&asciiLabel != 0) || !a.has(i, "www.") ||
 		i+4 == len(a.v) || a.flags[i+4]&asciiLabel == 0 {
@@ -289,6 +308,7 @@ func (a *addressScan) www(i int) int {
 
 // host finds a host at i, and whether it is the beginning of a link.
 func (a *addressScan) host(i int) (end int, more bool) {
+	// next has dropped the hosts before i.
 	if len(a.hosts) == 0 || int(a.hosts[0].start) != i {
 		return 0, false
 	}
@@ -305,6 +325,7 @@ func (a *addressScan) host(i int) (end int, more bool) {
 
 // urlEnd returns the end of the URL characters that begin at i, which is after the host or not.
 func (a *addressScan) urlEnd(i int, behindHost bool) int {
+	// The characters that are allowed change at the first / ? or #.
 	for ; i < len(a.v); i++ {
 		if !behindHost && (a.v[i] == '/' || a.v[i] == '?' || a.v[i] == '#') {
 			behindHost = true
@@ -318,6 +339,7 @@ func (a *addressScan) urlEnd(i int, behindHost bool) int {
 
 // trim leaves out punctuation at the end of a link that belongs to the sentence around it.
 func (a *addressScan) trim(start, end int) int {
+	// A link in parentheses often has the closing one at its end, but a URL may contain pairs of them.
 	var round, square int // closing brackets less opening ones
 	for _, r := range a.v[start:end] {
 		switch r {

@@ -15,6 +15,7 @@ func (s *scratch) readAngle(i, hi int) int {
 		s.emit('<', i)
 		return i + 1
 	}
+	// A closing tag is a barrier, too.
 	name := src[i+1 : nameEnd]
 	if name[0] == '/' {
 		name = name[1:]
@@ -24,6 +25,7 @@ func (s *scratch) readAngle(i, hi int) int {
 		s.key = append(s.key, lowerASCII(c))
 	}
 	switch {
+	// A barrier: what follows is another unit of the block.
 	case blockTags[string(s.key)]:
 		s.closeUnit()
 		s.openUnit()
@@ -51,6 +53,7 @@ func autolinkEnd(src []byte, i int) int {
 		return 0
 	}
 	i++
+	// An autolink has neither white space nor another < inside.
 	for n := 0; i < len(src) && n <= maxAutolink; n++ {
 		r, size := utf8.DecodeRune(src[i:])
 		switch {
@@ -78,9 +81,11 @@ func tagEnd(src []byte, i int) (nameEnd, end int) {
 		i++
 	}
 	nameEnd = i
+	// White space, a slash or > must follow the name. The bound keeps skipSpace from reading long white space.
 	if i == len(src) || src[i] != '/' && src[i] != '>' && skipSpace(src[:min(i+utf8.UTFMax, len(src))], i) == i {
 		return 0, 0
 	}
+	// quote is the mark that closes the attribute value that i is in; 0: i is outside of one.
 	quote := byte(0)
 	for n := i - start; i < len(src) && n < maxTag; n++ {
 		switch c := src[i]; {

@@ -20,7 +20,9 @@ const (
 func (s *scratch) readBlocks(text string) {
 	s.src, s.lines, s.blocks = s.src[:0], s.lines[:0], s.blocks[:0]
 	clear(s.defined)
+	// What the previous line was decides whether a line continues its block.
 	before, quotesBefore := barrierLine, 0
+	// The cases are in the order of precedence. A case that sets no kind makes the line a barrier.
 	for pos := 0; pos < len(text); {
 		end, next := lineEnd(text, pos)
 		p := readPrefix(text[pos:end])
@@ -40,13 +42,16 @@ func (s *scratch) readBlocks(text string) {
 			if label[0] != '^' {
 				s.define(label)
 			}
+		// The next line is read only if nothing else makes this one a row.
 		case rest[0] == '|' || strings.IndexByte(rest, '|') >= 0 &&
 			(before == rowLine || isDelimiterRow(rest) || followedByDelimiterRow(text, next)):
 			kind = rowLine
 			s.addCells(rest, start)
+		// The kind stays barrierLine: text on the next line does not continue a heading.
 		case headingLength(rest) > 0:
 			n := headingLength(rest)
 			s.addBlock(rest[n:], start+n)
+		// A soft break: the line continues the paragraph before it. readBlock shows the line feed as a space.
 		case before == textLine && quotesBefore == p.quotes && !p.marker:
 			kind = textLine
 			s.src = append(s.src, '\n')
@@ -60,11 +65,13 @@ func (s *scratch) readBlocks(text string) {
 	}
 }
 
+// addLine appends a part of a line to src. at is its index in the text that M1 left.
 func (s *scratch) addLine(content string, at int) {
 	s.lines = append(s.lines, segment{int32(len(s.src)), int32(at)})
 	s.src = append(s.src, content...)
 }
 
+// addBlock adds a block that begins with content. Empty content makes no block.
 func (s *scratch) addBlock(content string, at int) {
 	if content == "" {
 		return
@@ -96,6 +103,7 @@ func lineEnd(text string, pos int) (end, next int) {
 		if found >= 0 {
 			part = part[:found]
 		}
+		// A CR before the LF ends the line, alone or together with it.
 		if at := strings.IndexByte(part, '\r'); at >= 0 {
 			part, found = part[:at], at
 		}
@@ -114,13 +122,15 @@ func lineEnd(text string, pos int) (end, next int) {
 
 // A prefix is what a line has before its content: quote and list markers.
 type prefix struct {
-	length int
+	length int  // in bytes, with the blanks around markers
 	quotes int  // number of >
 	marker bool // whether there is a list marker
 	rule   bool // what remains is a rule or the underline of a heading
 }
 
+// readPrefix reads the prefix of a line in a loop, because quotes and lists nest in any order: "> - > 1. text".
 func readPrefix(line string) (p prefix) {
+	// Without mixed, a line such as "- - - - x" would be searched to its end after each of its markers.
 	var mixed int // what begins before this index is not a rule
 	for {
 		for p.length < len(line) && isBlank(line[p.length]) {
@@ -130,6 +140,7 @@ func readPrefix(line string) (p prefix) {
 		if i == len(line) {
 			return p
 		}
+		// A rule comes first: "- - -" is not three list markers.
 		if i >= mixed {
 			if p.rule, mixed = isRule(line, i); p.rule {
 				return p
@@ -176,6 +187,7 @@ func markerLength(line string) int {
 		for n < len(line) && '0' <= line[n] && line[n] <= '9' {
 			n++
 		}
+		// More than nine digits make a number, not a marker, as in CommonMark.
 		if n > 9 || n == len(line) || line[n] != '.' && line[n] != ')' {
 			return 0
 		}
@@ -183,12 +195,14 @@ func markerLength(line string) int {
 	default:
 		return 0
 	}
+	// "-5" and "3.14" are text.
 	if n < len(line) && !isBlank(line[n]) {
 		return 0
 	}
 	return n
 }
 
+// trimBlanks removes blanks at the end only: readPrefix has skipped the blanks at the start.
 func trimBlanks(s string) string { return strings.TrimRight(s, " \t") }
 
 // A fence opens and closes a block of code.
@@ -197,17 +211,21 @@ type fence struct {
 	length int
 }
 
+// openingFence reads the content of a line as the opening of a fenced block, with an info string or not.
 func openingFence(content string) (fence, bool) {
 	if len(content) < 3 || content[0] != '`' && content[0] != '~' {
 		return fence{}, false
 	}
 	f := fence{content[0], runLength(content, 0)}
+	// A backtick after the fence makes the line inline code instead.
 	return f, f.length >= 3 && (f.c == '~' || strings.IndexByte(content[f.length:], '`') < 0)
 }
 
-// fencedBlock returns the end of the fenced block that opens on the line at pos, or 0.
+// fencedBlock returns the end of the fenced block that opens on the line at pos, or 0. It is for hide, which copies
+// fenced blocks unchanged.
 func fencedBlock(text string, pos int) int {
 	end, next := lineEnd(text, pos)
+	// Most lines have no fence character, so their prefix is not read.
 	if strings.IndexByte(text[pos:end], '`') < 0 && strings.IndexByte(text[pos:end], '~') < 0 {
 		return 0
 	}
@@ -225,6 +243,7 @@ func fenceEnd(text string, pos, quotes int, f fence) int {
 	for pos < len(text) {
 		end, next := lineEnd(text, pos)
 		line := text[pos:end]
+		// The closing line has as many quote markers as the first line.
 		for range quotes {
 			line = strings.TrimLeft(line, " \t")
 			if line == "" || line[0] != '>' {
@@ -257,6 +276,8 @@ func isDelimiterRow(content string) bool {
 	return bar && dash
 }
 
+// followedByDelimiterRow reports whether the line at next is a delimiter row, which makes the line before it the head
+// of a table.
 func followedByDelimiterRow(text string, next int) bool {
 	if next >= len(text) {
 		return false

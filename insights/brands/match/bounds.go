@@ -7,6 +7,7 @@ func leftBound(chars []char, i int) bool {
 	if i == 0 {
 		return true
 	}
+	// Before a free letter an occurrence may always begin: its script does not separate words.
 	switch c := chars[i].class(); c {
 	case word, katakana, hangul:
 		return chars[i-1].class() != c
@@ -21,6 +22,7 @@ func rightBound(chars []char, i int) bool {
 	if i == len(chars) {
 		return true
 	}
+	// The mark belongs to the last character of the occurrence, which would be another letter with it.
 	if chars[i].isMark() {
 		return false
 	}
@@ -40,6 +42,7 @@ const longestParticle = 4
 
 // beginsWithParticle reports whether all the Hangul that chars begins with is one particle, such as 에서는.
 func beginsWithParticle(chars []char) bool {
+	// Three bytes are enough for a Hangul character in UTF-8. With the array, append allocates nothing.
 	var particle [3 * (longestParticle + 1)]byte
 	key := particle[:0]
 	for i, c := range chars {

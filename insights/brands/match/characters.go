@@ -31,6 +31,7 @@ const (
 	mayBeginPhrase // of absence, unless it is inside a word
 )
 
+// traitsOf returns the traits of a character that has a class and nothing else.
 func traitsOf(c class) traits {
 	if c == word {
 		return traits(c) | inWord
@@ -71,6 +72,7 @@ var asciiProperties = func() (table [128]uint8) {
 			table[c] = asciiPunct | asciiURLAfter
 		}
 	}
+	// These sets add to the properties of the three kinds of characters above, or take from them.
 	for _, set := range []struct {
 		characters string
 		add, drop  uint8
@@ -78,6 +80,7 @@ var asciiProperties = func() (table [128]uint8) {
 		{"-", asciiLabel, 0},
 		{"._%+-", asciiLocal, 0},
 		{"-._:@%", asciiURLHost, 0},
+		// Characters that no URL contains unencoded, and that usually end one in prose.
 		{"<>\"`\\^{|}", 0, asciiURLAfter},
 		{"\\`<&[]*~_\n", asciiInline, 0},
 	} {
@@ -88,10 +91,13 @@ var asciiProperties = func() (table [128]uint8) {
 	return table
 }()
 
+// is reports whether r is an ASCII character with one of the properties.
 func is(r rune, properties uint8) bool { return uint32(r) < 128 && asciiProperties[r]&properties != 0 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
+// isSpace reports whether r is white space as the methodology defines it. These are the characters of
+// unicode.IsSpace.
 func isSpace(r rune) bool {
 	switch {
 	case r <= ' ':
@@ -161,6 +167,7 @@ func classOf(r rune) class {
 	return letterClass(r)
 }
 
+// letterClass returns the class of a letter. The ranges are the blocks of the scripts that M7 names.
 func letterClass(r rune) class {
 	switch {
 	case r < 0xe00:
@@ -186,6 +193,7 @@ func lowerASCII(c byte) byte {
 	return c
 }
 
+// upperASCII returns c with a-z as A-Z.
 func upperASCII(c byte) byte {
 	if 'a' <= c && c <= 'z' {
 		c -= 'a' - 'A'

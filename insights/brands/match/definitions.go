@@ -9,7 +9,8 @@ import (
 const maxLabel = 999
 
 // readDefinition reads a line as a link definition, such as [label]: https://example.com 'title', or as a footnote,
-// whose label begins with ^ and whose content may be anything.
+// whose label begins with ^ and whose content may be anything. It returns the label as it is written; see
+// appendLabelKey for how labels are compared.
 func readDefinition(content string) (label string, ok bool) {
 	label, rest, ok := readLabel(content)
 	if !ok || rest == "" || rest[0] != ':' || strings.TrimFunc(label, isSpace) == "" {
@@ -27,6 +28,7 @@ func readDefinition(content string) (label string, ok bool) {
 			return label, true
 		}
 	}
+	// A destination without angle brackets ends at white space. Without any, it is the rest of the line.
 	end := strings.IndexFunc(rest, isSpace)
 	return label, end < 0 || end > 0 && isTitle(rest[end:])
 }
@@ -41,6 +43,7 @@ func isTitle(s string) bool {
 	if len(title) == len(s) || title == "" {
 		return false
 	}
+	// closing is the mark that ends the title.
 	closing := title[0]
 	switch closing {
 	case '(':
@@ -53,6 +56,7 @@ func isTitle(s string) bool {
 		switch c := title[i]; {
 		case c == closing:
 			return i+1 == len(title)
+		// A title in parentheses contains no opening one.
 		case c == '(' && closing == ')':
 			return false
 		case c == '\\' && i+1 < len(title) && is(rune(title[i+1]), asciiPunct):

@@ -24,6 +24,7 @@ func destinationEnd(src []byte, i int) int {
 				if end := destinationTail(src, k+1); end > 0 {
 					return end
 				}
+				// This ends the loop: the text is read again as a destination without angle brackets.
 				n = maxDestination
 			case '<', '\n':
 				n = maxDestination
@@ -50,6 +51,7 @@ func destinationEnd(src []byte, i int) int {
 		case r == ')':
 			depth--
 		case r == '\\' && i+1 < len(src) && is(rune(src[i+1]), asciiPunct):
+			// An escaped character is two characters, and neither opens nor closes parentheses.
 			size, n = 2, n+1
 		}
 		i += size
@@ -65,7 +67,8 @@ var inDestination = func() (table [256]bool) {
 	return table
 }()
 
-// destinationTail reads what follows a destination: white space and a title, white space, and the closing parenthesis.
+// destinationTail reads what follows a destination: white space and a title, white space, and the closing
+// parenthesis. It returns the index after the parenthesis, or 0.
 func destinationTail(src []byte, i int) int {
 	k := skipSpace(src, i)
 	if k > i && k < len(src) {
@@ -103,6 +106,7 @@ func titleEnd(src []byte, i int, end byte) int {
 	return 0
 }
 
+// runeLength returns the length of the first character of src, which is not empty.
 func runeLength(src []byte) int {
 	if src[0] < utf8.RuneSelf {
 		return 1
@@ -111,6 +115,7 @@ func runeLength(src []byte) int {
 	return size
 }
 
+// skipSpace returns the index of the first character from i on that is not white space.
 func skipSpace(src []byte, i int) int {
 	for i < len(src) {
 		r, size := utf8.DecodeRune(src[i:])

@@ -44,6 +44,8 @@ func checkHost(host, path string) error {
 	}
 	hex, isHex := strings.CutPrefix(last, "0x")
 	switch {
+	// An IPv6 address has a colon. As browsers do, a host whose last label is a decimal or hexadecimal number is read
+	// as an IPv4 address.
 	case strings.Contains(host, ":"),
 		last != "" && strings.Trim(last, "0123456789") == "",
 		isHex && strings.Trim(hex, "0123456789abcdef") == "":

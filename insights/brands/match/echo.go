@@ -8,11 +8,12 @@ import (
 // An echo repeats at least echoLength words in a row.
 const echoLength = 4
 
-// A Question is a question that was read once, for all its answers.
+// A Question is a question that was read once, for all its answers. Words have numbers, so that a sequence of four is
+// a key of fixed size.
 type Question struct {
 	branded   bool
-	words     map[string]int32
-	firsts    uint32 // the bits r&31 of the first characters of words
+	words     map[string]int32 // the normal form of each word and its number
+	firsts    uint32           // the bits r&31 of the first characters of words
 	sequences map[[echoLength]int32]struct{}
 }
 
@@ -29,11 +30,14 @@ func (m *Matcher) Question(text string) *Question {
 		for _, o := range taken {
 			q.branded = q.branded || m.brands[o.brand].Own && o.counts()
 		}
+		// One own brand is enough.
 		return !q.branded
 	})
 	for i := range s.units {
 		u := &s.units[i]
+		// All units are read again, for their words: eachUnit stops early and skips units without occurrences.
 		s.readWords(s.normalize(u, u.end), func(key []byte) int32 {
+			// A conversion in the index of a map does not allocate.
 			n, ok := q.words[string(key)]
 			if !ok {
 				n = int32(len(q.words))
@@ -61,6 +65,7 @@ type echo struct {
 
 // flagEcho flags the occurrences whose words all belong to sequences of four words that the question has too (M12).
 func (s *scratch) flagEcho(q *Question, chars []char, taken []occurrence) {
+	// The words are read only if an occurrence may begin with a word of the question.
 	if len(q.sequences) == 0 || !slices.ContainsFunc(taken, func(o occurrence) bool { return s.mayEcho(q, chars, o.start) }) {
 		return
 	}
@@ -81,12 +86,15 @@ func (s *scratch) flagEcho(q *Question, chars []char, taken []occurrence) {
 			}
 		}
 	}
+	// w is the first word that ends after the start of the occurrence. Occurrences are ordered, so it never goes
+	// back.
 	w := 0
 	for i := range taken {
 		o := &taken[i]
 		for w < len(s.wordSpans) && s.wordSpans[w].end <= o.start {
 			w++
 		}
+		// Each occurrence touches a word, as a name has a letter or a digit.
 		o.echoed = true
 		for k := w; k < len(s.wordSpans) && s.wordSpans[k].start < o.end; k++ {
 			o.echoed = o.echoed && s.echoed[k]
@@ -99,6 +107,7 @@ func (s *scratch) mayEcho(q *Question, chars []char, i int32) bool {
 	if !chars[i].isWord() || i > 0 && chars[i-1].isWord() {
 		return true // its word begins elsewhere
 	}
+	// This test is faster than the map, and excludes most words.
 	if q.firsts>>(chars[i].r&31)&1 == 0 {
 		return false
 	}

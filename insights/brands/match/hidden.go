@@ -27,28 +27,34 @@ func origin(segments []segment, i int32) int32 {
 // removed.
 func (s *scratch) hide(text string) string {
 	s.hidden = s.hidden[:0]
+	// Without either, nothing is hidden. EE 88 are the first two bytes of the marks E200 to E20F in UTF-8.
 	if !strings.Contains(text, "\xee\x88") && strings.IndexByte(text, '<') < 0 {
 		return text
 	}
 	h := hider{text: text, hidden: s.hidden, lastRun: s.lastRun, runsTo: -1}
 	h.scan()
 	s.hidden = h.hidden
+	// origin needs a segment for what is before the first cut.
 	if len(h.hidden) == 0 {
 		return text
 	}
 	return string(h.out)
 }
 
+// A hider removes the hidden spans of one text. It copies what is left to out in long parts: text[copied:i] is still
+// to be copied when the scan is at i.
 type hider struct {
 	text   string
-	out    []byte
-	hidden []segment
-	copied int // up to here text is copied or removed
+	out    []byte    // what is left so far
+	hidden []segment // from out to text
+	copied int       // up to here text is copied or removed
 
 	runsTo  int         // end of the line that lastRun is of
 	lastRun map[int]int // the last run of backticks of each length
 }
 
+// scan reads the text once. Code is skipped, because nothing in it is hidden. A backslash takes the meaning from the
+// punctuation after it.
 func (h *hider) scan() {
 	t := h.text
 	lineStart := true
@@ -76,6 +82,7 @@ func (h *hider) scan() {
 			i = h.code(i)
 		case '<':
 			i = h.tag(i)
+		// It is also the first byte of other characters. Their further bytes match no case here.
 		case 0xee:
 			i = h.mark(i)
 		default:
@@ -87,7 +94,7 @@ func (h *hider) scan() {
 	}
 }
 
-// cut replaces text[from:to].
+// cut replaces text[from:to]. It returns to, where the scan goes on.
 func (h *hider) cut(from, to int, replacement string) int {
 	if len(h.hidden) == 0 {
 		h.hidden = append(h.hidden, segment{})
@@ -102,12 +109,15 @@ func (h *hider) cut(from, to int, replacement string) int {
 	return to
 }
 
+// blankLine separates what precedes a hidden span from what follows it, so that no name crosses the place.
 const blankLine = "\n\n"
 
 // code returns the end of a run of backticks, or of the code that it opens on its line.
 func (h *hider) code(i int) int {
 	t := h.text
 	n := runLength(t, i)
+	// The first run of a line notes the last run of each length there, so a line of many runs without partners takes
+	// linear time.
 	if i >= h.runsTo {
 		h.runsTo = i + lineLength(t[i:])
 		clear(h.lastRun)
@@ -122,9 +132,11 @@ func (h *hider) code(i int) int {
 			k += length
 		}
 	}
+	// No run of this length follows on the line, so this one is text. A length without an entry gives 0.
 	if h.lastRun[n] <= i {
 		return i + n
 	}
+	// It ends, and IndexByte never returns -1: a run of this length follows on the line.
 	for k := i + n; ; {
 		k += strings.IndexByte(t[k:], '`')
 		length := runLength(t, k)
@@ -165,6 +177,7 @@ func (h *hider) tag(i int) int {
 		}
 		return h.cut(i, end, "")
 	}
+	// Only a closing tag of the same name ends the reasoning, whatever is in it.
 	if name, end := reasoningTag(t, i+1); name != "" {
 		for {
 			next := strings.Index(t[end:], "</")
@@ -179,6 +192,7 @@ func (h *hider) tag(i int) int {
 	}
 	if strings.HasPrefix(t[i:], "</") {
 		if name, end := reasoningTag(t, i+2); name != "" {
+			// The answer began in the reasoning, whose opening tag the engine did not report.
 			h.out, h.copied = h.out[:0], end
 			h.hidden = append(h.hidden[:0], segment{0, int32(end)})
 			return end
@@ -186,6 +200,7 @@ func (h *hider) tag(i int) int {
 		return i + 1
 	}
 	name, end := knownName(t, i+1, "script", "style", "pre")
+	// A longer name, such as presentation, is another tag.
 	if name == "" || end == len(t) || t[end] != '/' && t[end] != '>' && spaceLength(t[end:]) == 0 {
 		return i + 1
 	}
@@ -257,9 +272,12 @@ func (h *hider) mark(i int) int {
 	if i+3 > len(t) || t[i+1] != 0x88 || t[i+2] < 0x80 || t[i+2] > 0x8f {
 		return i + 1
 	}
+	// E201 to E20F outside of a mark: only the character itself is removed.
 	if t[i+2] != 0x80 {
 		return h.cut(i, i+3, "")
 	}
+	// A mark that its line does not close loses only its first character. No part is read twice, as another E200 ends
+	// the search.
 	for k := i + 3; k < len(t); k++ {
 		switch c := t[k]; {
 		case c == '\n' || c == '\r':

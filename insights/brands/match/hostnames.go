@@ -20,6 +20,7 @@ func Hostname(host string) (string, bool) {
 		}
 	}
 	host = strings.TrimRight(host, ".")
+	// www.com stays: one label is no host of a brand.
 	if rest, found := strings.CutPrefix(host, "www."); found && strings.Contains(rest, ".") {
 		host = rest
 	}
@@ -40,6 +41,7 @@ func plainHostname(host string) bool {
 // full stops, and drops the commonest invisible characters, as browsers do [UTS #46]. It does not normalize: a
 // letter and a combining accent stay two characters.
 func decodeHostname(host string) string {
+	// ToLower maps U+0130 to i alone, which would lose its dot.
 	host = strings.ReplaceAll(decodeBeyondASCII(host), "\u0130", "i\u0307")
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -71,6 +73,7 @@ func decodeBeyondASCII(s string) string {
 			encoded[n] = c
 			n++
 		}
+		// The encoded bytes may be more than one character. Only the first is decoded here.
 		if r, size := utf8.DecodeRune(encoded[:n]); size > 1 || r != utf8.RuneError {
 			out = append(out, encoded[:size]...)
 			i += 3 * size
@@ -91,6 +94,7 @@ func percentEncoded(s string, i int) (byte, bool) {
 	return byte(high<<4 | low), high >= 0 && low >= 0
 }
 
+// hexDigit returns the value of a hexadecimal digit, or -1.
 func hexDigit(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':
@@ -115,9 +119,12 @@ func encodeHostname(host string) (string, bool) {
 	if ascii {
 		return host, true
 	}
+	// Only labels beyond ASCII change, so A-labels in the text do not.
 	labels := strings.Split(host, ".")
 	for i, label := range labels {
 		if strings.ContainsFunc(label, func(r rune) bool { return r >= utf8.RuneSelf }) {
+			// Punycode has one character or more for each character of the label, so this label would be too long. To
+			// encode it would take quadratic time.
 			if utf8.RuneCountInString(label) > maxHostLabel {
 				return "", false
 			}
@@ -131,7 +138,8 @@ func encodeHostname(host string) (string, bool) {
 	return strings.Join(labels, "."), true
 }
 
-// IsHostName reports whether a text is a host name, of two labels or more, below a top-level domain that exists.
+// IsHostName reports whether a text is a host name, of two labels or more, below a top-level domain that exists. It
+// is stricter than Hostname, and does not normalize.
 func IsHostName(text string) bool {
 	labels := strings.Split(text, ".")
 	for _, label := range labels {

@@ -25,12 +25,13 @@ const gone rune = -1
 
 // An inline reads the content of blocks (M2) and appends what is visible to visible.
 type inline struct {
+	// Of all units, one after the other. A rune of [gone] is not shown.
 	visible []rune
 	origins []segment // from visible to src
 	units   []unit
-	labels  []span
-	last    uint8 // addressBytes of the last visible character of the unit
-	signs   uint8 // not 0: the unit may have an address, see addressBytes
+	labels  []span // the link labels of all units, in visible
+	last    uint8  // addressBytes of the last visible character of the unit
+	signs   uint8  // not 0: the unit may have an address, see addressBytes
 
 	brackets []bracket // that are open
 	markEnd  int       // the next 】 in the block, or its end
@@ -44,6 +45,7 @@ type bracket struct {
 	image bool
 }
 
+// readInline reads all blocks from the beginning.
 func (s *scratch) readInline() {
 	s.beginInline()
 	for _, b := range s.blocks {
@@ -64,8 +66,11 @@ func (s *scratch) hasProse() bool {
 	return false
 }
 
+// beginInline forgets what was read before: hasProse may have read some of the blocks already.
 func (s *scratch) beginInline() {
+	// There are hardly ever more visible characters than bytes in src.
 	s.visible, s.origins = slices.Grow(s.visible[:0], len(s.src)), s.origins[:0]
+	// No block begins at -1, so the first run of backticks makes readCode look for runs.
 	s.units, s.labels, s.runsOf, s.markEnd = s.units[:0], s.labels[:0], -1, 0
 }
 
@@ -76,6 +81,7 @@ func (s *scratch) readUnitsOf(b block) {
 	s.closeUnit()
 }
 
+// openUnit begins a unit at the end of visible. Open brackets do not cross a barrier.
 func (s *scratch) openUnit() {
 	n, labels := int32(len(s.visible)), int32(len(s.labels))
 	s.units = append(s.units, unit{start: n, end: n, labelStart: labels, labelEnd: labels})
@@ -83,18 +89,21 @@ func (s *scratch) openUnit() {
 	s.brackets = s.brackets[:0]
 }
 
+// closeUnit ends the unit that openUnit began.
 func (s *scratch) closeUnit() {
 	u := s.unit()
 	u.end, u.labelEnd = int32(len(s.visible)), int32(len(s.labels))
 	u.mayHaveAddress = s.signs != 0
 }
 
+// unit returns the unit that is being read. The pointer is valid until the next openUnit.
 func (s *scratch) unit() *unit { return &s.units[len(s.units)-1] }
 
 // emit makes r visible. at is the index from which r comes.
 func (s *scratch) emit(r rune, at int) {
 	s.origins = append(s.origins, segment{int32(len(s.visible)), int32(at)})
 	s.visible = append(s.visible, r)
+	// A character beyond ASCII may be in a host after a dot; it begins no sign.
 	c := afterDot
 	if r < utf8.RuneSelf {
 		c = addressBytes[r]
@@ -106,6 +115,7 @@ func (s *scratch) emit(r rune, at int) {
 // emitPlain makes visible the ASCII characters at the start of src that have no meaning, and returns their number.
 func (s *scratch) emitPlain(src []byte, at int) int {
 	n := len(s.visible)
+	// The loop writes into the room for all of src, and the slice is extended once, after it.
 	visible := slices.Grow(s.visible, len(src))[n:][:len(src)]
 	length, last, signs := len(src), s.last, s.signs
 	for i, b := range src {
@@ -118,6 +128,7 @@ func (s *scratch) emitPlain(src []byte, at int) int {
 		signs |= last & (c >> afterShift)
 		last = c
 	}
+	// One segment is enough: the characters are consecutive in src, too.
 	if length > 0 {
 		s.visible, s.origins = s.visible[:n+length], append(s.origins, segment{int32(n), int32(at)})
 		s.last, s.signs = last, signs
@@ -137,6 +148,7 @@ var plainBytes = func() (table [256]uint8) {
 
 // readBlock reads src[lo:hi].
 func (s *scratch) readBlock(lo, hi int) {
+	// Nothing after the block is read: an unclosed mark ends with it.
 	src := s.src[:hi]
 	for i := lo; i < hi; {
 		if n := s.emitPlain(src[i:], i); n > 0 {
@@ -152,21 +164,26 @@ func (s *scratch) readBlock(lo, hi int) {
 			i = s.readAngle(i, hi)
 		case '&':
 			i = s.readReference(i, hi)
+		// Whether it opens a link is known at the closing bracket. Until then it is text.
 		case '[':
+			// The ! must have been emitted from the byte before: an escaped one comes from its backslash.
 			image := i > lo && src[i-1] == '!' && len(s.visible) > 0 && s.origin(int32(len(s.visible)-1)) == int32(i-1)
 			s.brackets = append(s.brackets, bracket{int32(len(s.visible)), image})
 			s.emit('[', i)
 			i++
 		case ']':
 			i = s.closeBracket(i, hi)
+		// Emphasis has no width, whether or not it is closed.
 		case '*':
 			i++
+		// Two are the mark of struck text, whose content stays visible.
 		case '~':
 			n := runLength(src, i)
 			if n != 2 {
 				s.emitRun('~', i, n)
 			}
 			i += n
+		// Inside a word, as in snake_case, the run is part of it.
 		case '_':
 			n := runLength(src, i)
 			before, _ := utf8.DecodeLastRune(src[lo:i])
@@ -197,6 +214,7 @@ func (s *scratch) readBlock(lo, hi int) {
 
 func isLetterOrDigit(r rune) bool { return isLetter(r) || isDigit(r) }
 
+// emitRun emits n characters r, which are ASCII and begin at src[at].
 func (s *scratch) emitRun(r rune, at, n int) {
 	for k := range n {
 		s.emit(r, at+k)
@@ -223,10 +241,12 @@ func (s *scratch) readEscape(i, hi int) int {
 func (s *scratch) readCode(lo, i, hi int) int {
 	src := s.src[:hi]
 	n := runLength(src, i)
+	// This is the first run of the block.
 	if s.runsOf != lo {
 		s.runsOf = lo
 		s.findRuns(i, hi)
 	}
+	// No run of this length follows, so this one is text.
 	if s.lastRun[n] <= i {
 		s.emitRun('`', i, n)
 		return i + n
@@ -234,6 +254,7 @@ func (s *scratch) readCode(lo, i, hi int) int {
 	s.emit(' ', i)
 	for k := i + n; k < hi; {
 		switch c := src[k]; {
+		// Runs of another length are part of the code.
 		case c == '`':
 			length := runLength(src, k)
 			if length == n {
@@ -276,6 +297,7 @@ const maxSourceMark = 100
 
 // sourceMark returns the end of a mark whose first character is before src[i], or 0.
 func (s *scratch) sourceMark(src []byte, i int) int {
+	// The next 】 is found once for all 【 before it, which keeps the time linear.
 	if s.markEnd <= i {
 		s.markEnd = len(src)
 		if n := bytes.Index(src[i:], []byte("】")); n >= 0 {
@@ -302,13 +324,16 @@ func (s *scratch) closeBracket(i, hi int) int {
 	open := s.brackets[len(s.brackets)-1]
 	s.brackets = s.brackets[:len(s.brackets)-1]
 	end := destinationEnd(s.src[:hi], i+1)
+	// A reference: the label of a definition follows, as in [text][label].
 	if end == 0 && len(s.defined) > 0 && i+1 < hi && s.src[i+1] == '[' {
+		// If there is no bracket, IndexAny returns -1, and the text is "[", which is no label.
 		length := bytes.IndexAny(s.src[i+2:hi], "[]") + len("[]")
 		if label, _, ok := readLabel(string(s.src[i+1 : i+1+length])); ok && s.isDefined(label) {
 			end = i + 1 + length
 		}
 	}
 	switch {
+	// A footnote mark, such as [^1], is not shown.
 	case end == 0 && s.isCaret(open.at+1):
 		s.truncate(open.at)
 		s.emit(' ', i)
@@ -317,8 +342,10 @@ func (s *scratch) closeBracket(i, hi int) int {
 		s.emit(']', i)
 		return i + 1
 	case open.image:
+		// An image shows nothing, not even its description. The ! is before the bracket.
 		s.truncate(open.at - 1)
 	default:
+		// A link shows its label. Links do not nest, so brackets that are still open are literal.
 		s.visible[open.at] = ' '
 		s.labels = append(s.labels, span{open.at + 1, int32(len(s.visible))})
 		s.unit().linked = true

@@ -3,11 +3,13 @@ package match
 // dropLabels replaces link labels of a unit that are not prose by spaces (M10): note marks, hosts and addresses.
 // Their bare hosts stay for host-shaped names.
 func (s *scratch) dropLabels(u *unit) {
+	// Labels and hosts are both ordered, so one pass over the hosts is enough.
 	k := u.hostStart
 	for _, label := range s.labels[u.labelStart:u.labelEnd] {
 		for k < u.hostEnd && s.hosts[k].start < label.start {
 			k++
 		}
+		// Addresses that became links are no longer among the hosts, so isProse recognizes them by gone.
 		first := k
 		for k < u.hostEnd && s.hosts[k].start < label.end {
 			s.hosts[k].inLabel = true

@@ -12,6 +12,7 @@ var blockTags = wordSet("address article aside blockquote body caption center dd
 	"figure footer form h1 h2 h3 h4 h5 h6 head header hr html legend li main menu nav ol option p section " +
 	"select summary table tbody td tfoot th thead title tr ul")
 
+// sourcesHeadings are the headings of lists of sources at the end of an answer, see dropSources.
 var sourcesHeadings = setOf(strings.SplitSeq("sources, source, references, reference, citations, works cited, further reading, "+
 	"sources and references, fonti, fonte, riferimenti, bibliografia, fonti e riferimenti, quellen, quelle, quellenangaben, "+
 	"quellenverzeichnis, einzelnachweise, referenzen, bibliographie, sitographie, sources et references, "+
@@ -49,6 +50,7 @@ var sharedHosts = wordSet("000webhostapp.com altervista.org amazonaws.com appspo
 	"vercel.app vercel.dev web.app webflow.io webnode.page weeblysite.com wixsite.com wixstudio.com " +
 	"wordpress.com workers.dev wpcomstaging.com yolasite.com zohosites.com")
 
+// wordSet returns the set of the words of a text.
 func wordSet(words string) map[string]bool { return setOf(strings.FieldsSeq(words)) }
 
 func setOf(texts iter.Seq[string]) map[string]bool {

@@ -15,20 +15,21 @@ type Brand struct {
 
 // A Matcher finds a set of brands. It does not change, so goroutines may share it.
 type Matcher struct {
-	brands   []Brand
-	variants [][]string // of each brand, those that are used
-	names    []searchedName
-	trie     *trie     // of names, aliases and derived variants
-	excluded *trie     // of excluded phrases
-	ascii    [128]char // asciiNormal, with what may begin with each
+	brands   []Brand        // as Compile got them, so that indexes of results are valid
+	variants [][]string     // of each brand, those that are used
+	names    []searchedName // what the tries and hosts refer to, by index
+	trie     *trie          // of names, aliases and derived variants
+	excluded *trie          // of excluded phrases
+	ascii    [128]char      // asciiNormal, with what may begin with each
 	starts   *startSet
 	hosts    map[string][]int32 // host-shaped names by their normal form: indexes of names
 	owners   owners
 }
 
-// A searchedName is a name, an alias, a derived variant or an excluded phrase.
+// A searchedName is a name, an alias, a derived variant or an excluded phrase. The tries store its index among the
+// Matcher's names.
 type searchedName struct {
-	brand   int32
+	brand   int32 // index of the Matcher's brands
 	kind    kind
 	exclude bool
 	written []rune // to find out whether an occurrence is spelled exactly so
@@ -52,12 +53,15 @@ func Compile(brands []Brand) *Matcher {
 		starts:   newStartSet(),
 		hosts:    make(map[string][]int32),
 	}
+	// Excluded phrases have a separate trie, because they are searched before the names.
 	t, excluded := newTrieBuilder(), newTrieBuilder()
+	// A name that cannot be saved has no key. It is left out here, which is what the documentation of Brand promises.
 	saved := make(map[string]bool) // keys of names and aliases
 	for i, b := range m.brands {
 		for k, name := range slices.Concat([]string{b.Name}, b.Aliases) {
 			if key, err := NameKey(name, b.MatchCase); err == nil {
 				saved[key] = true
+				// k is 0 for the name and more for the aliases.
 				m.add(t, searchedName{brand: int32(i), kind: min(kind(k), kindAlias)}, name)
 			}
 		}
@@ -69,6 +73,7 @@ func Compile(brands []Brand) *Matcher {
 	}
 	for i, b := range m.brands { // after all names, because a variant that equals one of them is not used
 		for _, name := range slices.Concat([]string{b.Name}, b.Aliases) {
+			// The variant of an alias is used as well, once for each brand.
 			variant := Variant(name)
 			if key, err := NameKey(variant, true); err == nil && !saved[key] && !slices.Contains(m.variants[i], variant) {
 				m.variants[i] = append(m.variants[i], variant)
@@ -76,6 +81,7 @@ func Compile(brands []Brand) *Matcher {
 			}
 		}
 	}
+	// findFirsts reads both tries, so they are built first.
 	m.trie, m.excluded = t.build(), excluded.build()
 	m.findFirsts()
 	m.addDomains()
@@ -87,6 +93,7 @@ func (m *Matcher) findFirsts() {
 	m.ascii = asciiNormal
 	for i := range m.ascii {
 		c := &m.ascii[i]
+		// Names and excluded phrases are searched from the same places.
 		if len(m.trie.begin(c.r)) > 0 || len(m.excluded.begin(c.r)) > 0 {
 			c.traits |= mayBeginName
 		}
@@ -96,12 +103,14 @@ func (m *Matcher) findFirsts() {
 	}
 }
 
-// add adds a name to the search.
+// add adds a name to the search. An excluded phrase ignores match_case.
 func (m *Matcher) add(t *trieBuilder, n searchedName, name string) {
 	p := newPattern(name)
 	n.written = p.name
 	index := int32(len(m.names))
 	m.names = append(m.names, n)
+	// It is found in two ways: by the placeholder of a bare host, and in the trie where its characters are no host.
+	// So "Kovalt.Com" is found, although a last label that mixes cases is no top-level domain.
 	if p.hostShaped {
 		key := plain(p.chars)
 		m.hosts[key] = append(m.hosts[key], index)
@@ -137,6 +146,7 @@ func (m *Matcher) Match(a Answer) Result {
 		s.readBlocks(s.hide(a.Text))
 		return Result{Empty: !s.hasProse(), Pages: m.findPages(s, a.Citations)}
 	}
+	// counts is indexed by brand. The buffer may have the counts of an earlier answer, even of another Matcher.
 	s.counts = slices.Grow(s.counts[:0], len(m.brands))[:len(m.brands)]
 	clear(s.counts)
 	s.mentioned = s.mentioned[:0]
@@ -150,7 +160,8 @@ func (m *Matcher) Match(a Answer) Result {
 	return r
 }
 
-// read finds the visible prose of a text.
+// read finds the visible prose of a text. Unlike readNaming it reads all blocks: the words of a question matter even
+// where it names no brand.
 func (s *scratch) read(text string) {
 	s.readBlocks(s.hide(text))
 	s.readUnits()
@@ -192,6 +203,7 @@ func (m *Matcher) eachUnit(s *scratch, q *Question, f func(u *unit, taken []occu
 		if len(s.occurrences) == 0 {
 			continue
 		}
+		// From here on the occurrences do not overlap. Flags are set only on what was taken.
 		taken := s.resolve()
 		s.flagAbsence(chars, taken)
 		if q != nil {

@@ -33,6 +33,8 @@ func NameKey(name string, matchCase bool) (key string, err error) {
 func Variant(name string) string {
 	words := strings.FieldsFunc(name, isSpace)
 	removed := false
+	// Legal forms may follow one another, as in "Halden GmbH & Co. KG": after each, connectors and commas are
+	// removed.
 	for len(words) > 0 && isLegalForm(words[len(words)-1]) {
 		removed = true
 		words = words[:len(words)-1]
@@ -53,6 +55,7 @@ func Variant(name string) string {
 	return strings.Join(words, " ")
 }
 
+// connectors may stand before a legal form, as in "& Co.".
 var connectors = wordSet("& and und et y e")
 
 // isLegalForm reports whether a word of a name is a legal form. SpA is a legal form only in this spelling and in

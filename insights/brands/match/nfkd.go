@@ -16,6 +16,8 @@ var decompositions = func() map[rune]string {
 		table[from] = pair[size+1:]
 	}
 	table[0x37a] = " \u0345" // a space, which Fields cannot return
+	// Canonical decompositions may nest: the base of a pair may have a decomposition, down to a letter with several
+	// marks.
 	canonical := make(map[rune]string, 1000)
 	for _, m := range marked {
 		for pairs := []rune(m.pairs); len(pairs) > 0; pairs = pairs[2:] {
@@ -39,7 +41,8 @@ var decompositions = func() map[rune]string {
 	return table
 }()
 
-// decompose returns the compatibility decomposition of r, which is in the ranges that M4 names, or "" if r is its own.
+// decompose returns the compatibility decomposition of r, which is in the ranges that M4 names, or "" if r is its
+// own. The rules decide which characters are looked up at all, see hasDecomposition.
 func decompose(r rune) string {
 	switch {
 	case 0x24b6 <= r && r <= 0x24cf: // circled letters
@@ -50,6 +53,7 @@ func decompose(r rune) string {
 		return [...]string{"ff", "fi", "fl", "ffi", "ffl", "st", "st"}[r-0xfb00]
 	case 0xff01 <= r && r <= 0xff5e: // full-width ASCII
 		return string(r - 0xff01 + '!')
+	// The full-width white parentheses.
 	case 0xff5f <= r && r <= 0xff60:
 		return string(r - 0xff5f + 0x2985)
 	case 0xff61 <= r && r <= 0xff9f:
@@ -72,10 +76,12 @@ func mathematical(r rune) string {
 		}
 		return string('a' + n - 26)
 	case r < 0x1d6a8:
+		// Dotless i and j; two code points are not assigned.
 		return [...]string{"\u0131", "\u0237", "", ""}[r-0x1d6a4]
 	case r < 0x1d7ca: // five Greek alphabets
 		return greekAlphabet[(r-0x1d6a8)%58]
 	case r < 0x1d7ce:
+		// Digamma, capital and small; two code points are not assigned.
 		return [...]string{"\u03dc", "\u03dd", "", ""}[r-0x1d7ca]
 	}
 	return string('0' + (r-0x1d7ce)%10)

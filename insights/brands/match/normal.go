@@ -18,6 +18,7 @@ func NormalForm(text string) string {
 	return strings.TrimSuffix(plain(n.out), " ")
 }
 
+// plain returns the characters as a text. A placeholder becomes U+FFFD.
 func plain(chars []char) string {
 	var b strings.Builder
 	for _, c := range chars {
@@ -59,6 +60,7 @@ func (n *normalizer) addAll(visible []rune, at int32) {
 	for len(visible) > 0 {
 		read := n.addASCII(visible, at)
 		if read < len(visible) {
+			// The characters of a link after its first one have no normal form. The first one is a space.
 			if r := visible[read]; r != gone {
 				n.add(r, at+int32(read))
 			}
@@ -72,6 +74,7 @@ func (n *normalizer) addAll(visible []rune, at int32) {
 // returns their number. A branch that depends on the character would be mispredicted once a word, which would take most
 // of the time.
 func (n *normalizer) addASCII(visible []rune, at int32) (read int) {
+	// At the start of a unit a space is dropped, as it is after a space.
 	start, last := len(n.out), ' '
 	if start > 0 {
 		last = n.out[start-1].r
@@ -85,6 +88,7 @@ func (n *normalizer) addASCII(visible []rune, at int32) (read int) {
 			break
 		}
 		c := &n.ascii[r]
+		// Both are spaces: this one is dropped by add.
 		if (c.r^' ')|(last^' ') == 0 {
 			read = i
 			break
@@ -111,6 +115,7 @@ func (n *normalizer) add(r rune, at int32) {
 	case punctuationStart <= r && r < punctuationEnd:
 		c = punctuationNormal[r-punctuationStart]
 	}
+	// It is in no table, or its normal form is not one character.
 	if c.r == 0 {
 		n.addAny(r, at)
 		return
@@ -128,6 +133,7 @@ func (n *normalizer) append(c char, at int32) {
 	if uint32(c.r) < 128 {
 		c.traits |= n.ascii[c.r].traits & (mayBeginName | mayBeginPhrase)
 	} else {
+		// Characters beyond ASCII have no table of what may begin with them.
 		c.traits |= mayBeginName
 	}
 	n.out = append(n.out, c)
@@ -138,6 +144,7 @@ func (n *normalizer) append(c char, at int32) {
 func (n *normalizer) comesFrom(at int32) {
 	to := int32(len(n.out))
 	if len(n.from) > 0 {
+		// The last segment goes on: both indexes have advanced equally since it began.
 		if last := n.from[len(n.from)-1]; last.from+to-last.to == at {
 			return
 		}
@@ -158,6 +165,8 @@ var (
 	punctuationNormal = singleNormals(punctuationStart, punctuationEnd)
 )
 
+// singleNormals returns the normal forms of the characters from from to to-1 that have one character, which is no
+// mark. Others have the zero char.
 func singleNormals(from, to rune) []char {
 	table := make([]char, to-from)
 	for r := from; r < to; r++ {
@@ -171,9 +180,11 @@ func singleNormals(from, to rune) []char {
 
 // addAny appends the normal form of r by the rules.
 func (n *normalizer) addAny(r rune, at int32) {
+	// Whether it is a capital is known only now: the decomposition is folded to lower case.
 	capital := isCapital(r)
 	if !becomesSpace(r) && hasDecomposition(r) {
 		if s := decompose(r); s != "" {
+			// All characters of the decomposition come from r.
 			for _, d := range s {
 				n.fold(d, at, capital)
 			}
@@ -210,7 +221,8 @@ func hasDecomposition(r rune) bool {
 	return 0xfb00 <= r && r <= 0xfb06 || 0xff01 <= r && r <= 0xff9f || 0x1d400 <= r && r <= 0x1d7ff
 }
 
-// fold appends the folded form of a decomposed character.
+// fold appends the folded form of a decomposed character. capital tells whether the character that r comes from is a
+// capital.
 func (n *normalizer) fold(r rune, at int32, capital bool) {
 	if becomesSpace(r) {
 		r = ' '
@@ -220,6 +232,7 @@ func (n *normalizer) fold(r rune, at int32, capital bool) {
 			r = unicode.ToLower(r)
 		}
 	}
+	// Unicode has no decomposition of these letters, but writers often replace them.
 	second := rune(0)
 	switch r {
 	case 'ß':
@@ -289,6 +302,7 @@ func (n *normalizer) put(r rune, at int32, capital bool) {
 		n.append(c, at)
 		return
 	}
+	// Only Hangul vowels and final consonants compose with what precedes.
 	if 0x1160 < r && r < 0x11c3 && n.compose(r) {
 		return
 	}
@@ -339,16 +353,20 @@ func (n *normalizer) compose(r rune) bool {
 		return false
 	}
 	last := &n.out[len(n.out)-1]
+	// Syllables are numbered by lead, then vowel, then final, so composing is arithmetic.
 	lead, vowel, syllable, final := last.r-hangulLeads, r-hangulVowels, last.r-hangulSyllables, r-hangulFinals
 	switch {
 	case 0 <= lead && lead < leadCount && 0 <= vowel && vowel < vowelCount:
+		// The char keeps the class and the origin of the first letter.
 		last.r = hangulSyllables + (lead*vowelCount+vowel)*finalCount
+	// A syllable without a final has a number that is a multiple of finalCount.
 	case 0 <= syllable && syllable < leadCount*vowelCount*finalCount && syllable%finalCount == 0 &&
 		0 < final && final < finalCount:
 		last.r += final
 	default:
 		return false
 	}
+	// The syllable is the base of marks that follow.
 	n.base.r = last.r
 	return true
 }

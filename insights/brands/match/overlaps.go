@@ -15,6 +15,7 @@ func (s *search) forgetExcluded() {
 
 // addExcluded adds an excluded phrase. If several of a brand begin at one place, only the longest matters.
 func (s *search) addExcluded(o occurrence) {
+	// The buffer belongs to a scratch, which Matchers with fewer brands may have used before.
 	for len(s.excluded) < len(s.m.brands) {
 		s.excluded = append(s.excluded, nil)
 	}
@@ -33,12 +34,15 @@ func (s *search) addExcluded(o occurrence) {
 
 // isExcluded reports whether an occurrence overlaps an excluded phrase of its brand and is not longer (M11).
 func (s *search) isExcluded(o occurrence) bool {
+	// No phrase is longer than s.longest, so a phrase that begins before the first one searched here does not
+	// overlap.
 	near := s.excluded[o.brand]
 	first, _ := slices.BinarySearchFunc(near, o.start-s.longest+1, func(e occurrence, start int32) int { return cmp.Compare(e.start, start) })
 	for _, e := range near[first:] {
 		if e.start >= o.end {
 			break
 		}
+		// Even a shorter one counts if it has the same span: the length of a domain is in visible characters.
 		if e.end > o.start && (e.length >= o.length || e.end == o.end && e.start == o.start) {
 			return true
 		}
@@ -55,6 +59,7 @@ func (m *Matcher) keepBest(s *scratch, u *unit, first int) {
 			continue
 		}
 		k := len(kept) - 1 // names of a span are found one after the other, mostly
+		// Only the occurrences that begin here are compared; first is where they begin in the list.
 		for k >= first && kept[k].end != o.end {
 			k--
 		}
@@ -80,6 +85,7 @@ func (m *Matcher) better(s *scratch, u *unit, x, y occurrence) occurrence {
 
 // compare orders two occurrences of one span: the one that wins first.
 func (m *Matcher) compare(s *scratch, u *unit, x, y occurrence) int {
+	// Length and start are equal, so the spelling is the first that decides.
 	if a, b := m.isExact(s, u, x), m.isExact(s, u, y); a != b {
 		if a {
 			return -1
@@ -92,6 +98,7 @@ func (m *Matcher) compare(s *scratch, u *unit, x, y occurrence) int {
 // isExact reports whether the visible characters of an occurrence, with the marks after it that the normal form
 // drops, are the name as it was saved.
 func (m *Matcher) isExact(s *scratch, u *unit, o occurrence) bool {
+	// A domain was not written by the customer as a name.
 	if o.name < 0 {
 		return false
 	}
@@ -115,6 +122,7 @@ func (s *scratch) visibleSpan(u *unit, o occurrence) span {
 	if last.isHost() {
 		return span{start, s.hosts[-1-last.r].end}
 	}
+	// Marks up to the next character of the normal form were dropped from it.
 	next := u.end
 	if int(o.end) < len(s.chars) {
 		next = s.charOrigin(o.end)
@@ -156,6 +164,7 @@ func (s *search) takeLongest() {
 		s.lengths[n]++
 	}
 	next := int32(0)
+	// The counts become the indexes at which the occurrences of each length begin, the longest first.
 	for n := len(s.lengths) - 1; n >= 0; n-- {
 		s.lengths[n], next = next, next+s.lengths[n]
 	}
@@ -171,6 +180,7 @@ func (s *search) takeLongest() {
 		o := &s.occurrences[i]
 		// A taken occurrence is not shorter, so it covers an end of an occurrence that it overlaps.
 		if s.takenAt[o.start] || s.takenAt[o.end-1] {
+			// An empty span marks it as not taken.
 			o.end = o.start
 			continue
 		}

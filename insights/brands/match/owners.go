@@ -18,6 +18,7 @@ type domain struct {
 // first, then the brand that wins a tie.
 type owners map[string][]domain
 
+// addDomains fills m.owners, and adds the hosts to m.starts, as a bare host is an occurrence of its owner.
 func (m *Matcher) addDomains() {
 	m.owners = make(owners)
 	for i, b := range m.brands {
@@ -29,6 +30,7 @@ func (m *Matcher) addDomains() {
 	}
 	for _, domains := range m.owners {
 		slices.SortFunc(domains, func(x, y domain) int {
+			// Equal domains are neighbours then, which the search for ties below uses.
 			return cmp.Or(cmp.Compare(len(y.path), len(x.path)), strings.Compare(x.path, y.path),
 				m.compareBrands(x.brand, y.brand))
 		})
@@ -54,6 +56,7 @@ func (m *Matcher) compareBrands(x, y int32) int {
 
 // ofHost returns the domain that owns a host without a path.
 func (o owners) ofHost(host []byte) (domain, bool) {
+	// The longest host with a domain wins.
 	for ; len(host) > 0; host = parent(host) {
 		for _, d := range o[string(host)] {
 			if d.path == "" {
@@ -66,6 +69,7 @@ func (o owners) ofHost(host []byte) (domain, bool) {
 
 // ofPage returns the domain that owns a page: one with a path, whatever its host, before one without.
 func (o owners) ofPage(host, path string) (owner domain, owned bool) {
+	// The key of the path is made only if a domain with a path is found.
 	key := ""
 	for h := []byte(host); len(h) > 0; h = parent(h) {
 		for _, d := range o[string(h)] {

@@ -13,6 +13,7 @@ var trackingParameters = wordSet("gclid gbraid wbraid dclid fbclid msclkid ttcli
 // pageHost returns the host of the page key: without the prefix of pages for phones.
 func (a *address) pageHost() string {
 	for _, device := range [...]string{"m.", "mobile.", "amp."} {
+		// m.co.uk stays: without its prefix it would be a host that many sites share.
 		if rest, ok := strings.CutPrefix(a.host, device); ok && checkHost(rest, "") == nil {
 			return rest
 		}
@@ -54,11 +55,13 @@ func writeQuery(b *strings.Builder, query, host string) {
 		name, _, _ := strings.Cut(part, "=")
 		return name
 	}
+	// YouTube adds si to the links that its users share.
 	parts := slices.DeleteFunc(strings.Split(query, "&"), func(part string) bool {
 		n := name(part)
 		return part == "" || strings.HasPrefix(n, "utm_") || trackingParameters[n] ||
 			n == "si" && (host == "youtube.com" || host == "youtu.be")
 	})
+	// Parameters of one name keep their order, which may matter.
 	slices.SortStableFunc(parts, func(x, y string) int { return strings.Compare(name(x), name(y)) })
 	separator := byte('?')
 	for _, part := range parts {

@@ -27,10 +27,12 @@ func (m *Matcher) findPages(s *scratch, citations []Citation) []Page {
 		known = make(map[string]struct{}, len(citations))
 	}
 	for i, c := range citations {
+		// What is no citation still counts in the positions of the citations after it.
 		a, ok := readPage(c.URL)
 		if !ok {
 			continue
 		}
+		// The key has the host without a prefix for phones. The owner is found by the full host.
 		page := Page{Key: a.key(), Host: a.pageHost(), Owner: -1, Position: i + 1}
 		if known == nil {
 			if slices.ContainsFunc(pages, func(p Page) bool { return p.Key == page.Key }) {
@@ -43,6 +45,7 @@ func (m *Matcher) findPages(s *scratch, citations []Citation) []Page {
 			known[page.Key] = struct{}{}
 		}
 		owner, owned := domain{}, false
+		// Its URL does not contain the page. The title may be the host of the page.
 		if a.isOpaque() {
 			if page.Host = titleHost(c.Title); page.Host != "" {
 				owner, owned = m.owners.ofHost([]byte(page.Host))

@@ -1,6 +1,7 @@
 package match
 
-// A pattern is what a name, alias or excluded phrase is searched by (M5).
+// A pattern is what a name, alias or excluded phrase is searched by (M5). It is made once for each name, so its
+// methods need not be fast.
 type pattern struct {
 	name       []rune    // the name, clean
 	chars      []char    // its normal form
@@ -16,10 +17,12 @@ type token struct {
 	hump       bool // it continues the run of the token before
 }
 
+// newPattern reads a name as it was saved. A name without a word character has no tokens and is never found.
 func newPattern(name string) *pattern {
 	p := &pattern{name: cleanName(name)}
 	p.chars, p.origins = normalRunes(p.name)
 	p.hostShaped = isHostShaped(p.name)
+	// Each run of word characters becomes tokens. What is between runs is kept in chars, as the gaps depend on it.
 	for i := 0; i < len(p.chars); {
 		if !isWordCharacter(p.chars[i].r) {
 			i++
@@ -30,6 +33,7 @@ func newPattern(name string) *pattern {
 		}
 		start := i
 		i++
+		// An & is a separate run, because it may be written as a word.
 		if p.chars[start].r != '&' {
 			for i < len(p.chars) && p.chars[i].r != '&' && isWordCharacter(p.chars[i].r) {
 				i++
@@ -40,6 +44,7 @@ func newPattern(name string) *pattern {
 	return p
 }
 
+// normalRunes returns the normal form of a clean name, and where its characters come from.
 func normalRunes(runes []rune) (chars []char, origins []segment) {
 	n := normalizer{ascii: &asciiNormal}
 	for i, r := range runes {
@@ -56,6 +61,7 @@ func (p *pattern) addRun(start, end int) {
 	hump := false
 	if !p.hostShaped {
 		for i := start + 1; i < end; i++ {
+			// Several characters may come from one of the name, which is not split.
 			if p.origin(i) != p.origin(i-1) && p.isHump(p.origin(i)) {
 				p.tokens = append(p.tokens, token{start, i, hump})
 				start, hump = i, true
@@ -79,6 +85,7 @@ func (p *pattern) isHump(i int) bool {
 		}
 		return false
 	}
+	// Go back over marks of which nothing is in the normal form.
 	for i--; i >= 0 && isMark(p.name[i]) && !kept(i); i-- {
 	}
 	return i >= 0 && isLower(p.name[i])
@@ -121,6 +128,7 @@ func (p *pattern) caseRules(matchCase bool) []caseRule {
 		if t.hump {
 			continue
 		}
+		// The run ends with the last token that continues it by a hump.
 		end := t.end
 		for _, next := range p.tokens[i+1:] {
 			if !next.hump {
@@ -128,6 +136,7 @@ func (p *pattern) caseRules(matchCase bool) []caseRule {
 			}
 			end = next.end
 		}
+		// Only the first letter of the run has a rule.
 		for k := t.start; k < end; k++ {
 			if !isLetter(p.chars[k].r) {
 				continue

@@ -29,8 +29,11 @@ func punycode(label string) (string, bool) {
 	if basic > 0 {
 		out = append(out, '-')
 	}
+	// The names are from the RFC: n is the code point that is inserted next, delta the state of the decoder as the
+	// difference from its last state, done the number of code points that are already encoded.
 	n, delta, bias := rune(initialN), 0, initialBias
 	for done := basic; done < len(runes); {
+		// next is the smallest code point that is not encoded yet.
 		next := rune(math.MaxInt32)
 		for _, r := range runes {
 			if r >= n {
@@ -49,6 +52,7 @@ func punycode(label string) (string, bool) {
 			if r != n {
 				continue
 			}
+			// delta is written as an integer of variable length, the lowest digit first.
 			q := delta
 			for k := base; ; k += base {
 				t := min(max(k-bias, tMin), tMax)
@@ -69,8 +73,10 @@ func punycode(label string) (string, bool) {
 	return string(out), true
 }
 
+// punycodeDigit returns the digit for n in base 36: a to z, then 0 to 9.
 func punycodeDigit(n int) byte { return "abcdefghijklmnopqrstuvwxyz0123456789"[n] }
 
+// adaptBias returns the bias for the next delta [RFC 3492, 6.1].
 func adaptBias(delta, points int, first bool) int {
 	if first {
 		delta /= damp

@@ -35,6 +35,7 @@ func (s *scratch) readReference(i, hi int) int {
 func decodeReference(src []byte, i int) (decoded string, end int) {
 	start := i
 	i++
+	// The bounds tell the three forms apart below: most is different for each.
 	digits, most, least := asciiLetter|asciiDigit, maxReferenceName, 2
 	if i < len(src) && src[i] == '#' {
 		i++
@@ -52,12 +53,14 @@ func decodeReference(src []byte, i int) (decoded string, end int) {
 		return "", 0
 	}
 	reference := string(src[start : i+1])
+	// The letters of a hexadecimal number are checked only now.
 	if most == maxHexadecimal && strings.Trim(reference[3:len(reference)-1], "0123456789abcdefABCDEF") != "" {
 		return "", 0
 	}
 	if decoded, ok := unknownToGo[reference]; ok {
 		return decoded, i + 1
 	}
+	// It also maps 80 to 9F as windows-1252, and what is no character to U+FFFD.
 	decoded = html.UnescapeString(reference)
 	if most == maxReferenceName {
 		// UnescapeString also decodes names that need no semicolon, such as &not in &notit;. Then it keeps the rest.

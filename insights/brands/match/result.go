@@ -44,6 +44,7 @@ func (k Kinds) Strings() []string { return setStrings(uint8(k), "name", "alias",
 // Strings returns the names of the flags, in order.
 func (f Flags) Strings() []string { return setStrings(uint8(f), "absence", "conflict", "echo") }
 
+// setStrings returns the names of the bits of a set; names[i] is the name of bit i.
 func setStrings(set uint8, names ...string) []string {
 	list := make([]string, 0, len(names))
 	for i, name := range names {
@@ -70,17 +71,18 @@ func (o *occurrence) flags() (f Flags) {
 
 // A count is what was found of a brand so far.
 type count struct {
-	mentions      int
+	mentions      int // counted occurrences
 	first         int // index in the text of the first mention
-	position      int
+	position      int // 0: not mentioned
 	kinds         Kinds
 	flags         Flags
 	citations     int
 	firstCitation int
-	found         bool
+	found         bool // it has an occurrence, flagged or not, or a page
 }
 
-// count adds the occurrences of a unit.
+// count adds the occurrences of a unit. Units come in the order of the text, so the first mention that is counted is
+// the first of all.
 func (s *scratch) count(taken []occurrence) {
 	for i := range taken {
 		o := &taken[i]
@@ -109,7 +111,8 @@ func (s *scratch) count(taken []occurrence) {
 	}
 }
 
-// results returns the counts of the brands that were found.
+// results returns the counts of the brands that were found. It also ranks the brands mentioned. Each brand with
+// mentions is in s.mentioned once, in the order of its first mention.
 func (s *scratch) results() []BrandResult {
 	n := 0
 	for i := range s.counts {
@@ -123,6 +126,7 @@ func (s *scratch) results() []BrandResult {
 	at, position := -1, 0
 	for rank, brand := range s.mentioned {
 		c := &s.counts[brand]
+		// Brands with the same offset share a rank. This happens where one character becomes several, as ℀ does.
 		if c.first != at {
 			at, position = c.first, rank+1
 		}

@@ -12,7 +12,8 @@ type Sample struct {
 // An excerpt has up to excerptReach visible characters on each side of the occurrence.
 const excerptReach = 80
 
-// Sample returns the first occurrence of a brand in an answer, whether or not it is flagged.
+// Sample returns the first occurrence of a brand in an answer, whether or not it is flagged. brand is an index of the
+// compiled brands.
 func (m *Matcher) Sample(brand int, a Answer) (sample Sample, ok bool) {
 	s := m.acquire()
 	defer m.release(s)
@@ -31,6 +32,8 @@ func (m *Matcher) Sample(brand int, a Answer) (sample Sample, ok bool) {
 
 // sample shows an occurrence. The excerpt does not leave its unit.
 func (s *scratch) sample(u *unit, o *occurrence) Sample {
+	// The excerpt grows from the occurrence by one character at a time on each side, where white space in a row
+	// counts once.
 	at := s.visibleSpan(u, *o)
 	start, end := at.start, at.end
 	for n := 0; start > u.start && n < excerptReach; n++ {

@@ -2,8 +2,11 @@ package match
 
 import "sync"
 
-// A scratch has the buffers of one call.
+// A scratch has the buffers of one call. It is taken from a pool, so each method that fills a buffer must first empty
+// it.
 type scratch struct {
+	// Segments lead from each form of a text back to the one before: from the normal form to visible, src, what M1
+	// leaves, and the text itself.
 	hidden []segment // from what is left after M1 to the text; none: nothing was removed
 	src    []byte    // the content of blocks
 	lines  []segment // from src to what is left after M1
@@ -16,7 +19,7 @@ type scratch struct {
 	hosts []host
 	flags []uint8 // of the characters of a unit, for addresses
 	found []span  // hosts of a unit
-	seen  []int32
+	seen  []int32 // indexes of units, see dropSources
 
 	ascii *[128]char // of the Matcher
 
@@ -32,6 +35,7 @@ type scratch struct {
 	mentioned []int32 // brands, by first mention: units are counted in the order of the text
 }
 
+// newScratch returns a scratch with its maps, which are kept and cleared.
 func newScratch(ascii *[128]char) *scratch {
 	s := &scratch{ascii: ascii, defined: make(map[string]struct{})}
 	s.lastRun = make(map[int]int)
@@ -45,12 +49,14 @@ const keptScratch = 1 << 18
 // scratches has the *scratch that no call uses. All Matchers share them: there are hundreds, and few calls at a time.
 var scratches = sync.Pool{New: func() any { return newScratch(nil) }}
 
+// acquire returns a scratch for one call on the Matcher. The caller must release it.
 func (m *Matcher) acquire() *scratch {
 	s := scratches.Get().(*scratch)
 	s.ascii = &m.ascii
 	return s
 }
 
+// release returns a scratch to the pool, unless a large answer made its buffers too large to keep.
 func (m *Matcher) release(s *scratch) {
 	s.m, s.trie, s.ascii = nil, nil, nil // of a Matcher that may not be used again
 	if cap(s.visible) <= keptScratch && cap(s.src) <= 4*keptScratch && cap(s.occurrences) <= keptScratch {

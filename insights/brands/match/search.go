@@ -20,18 +20,18 @@ type occurrence struct {
 // A search finds the occurrences of a unit.
 type search struct {
 	m           *Matcher
-	searched    []char
-	nameStarts  []int32 // where names may begin
-	wordStarts  []int32 // where phrases of absence may begin
-	trie        *trie   // that is searched
-	start       int
+	searched    []char         // the normal form of the unit
+	nameStarts  []int32        // where names may begin
+	wordStarts  []int32        // where phrases of absence may begin
+	trie        *trie          // that is searched
+	start       int            // where the occurrence that is being followed begins
 	occurrences []occurrence   // by start
 	excluded    [][]occurrence // of excluded phrases, by brand and start
 	excluding   []int32        // brands that have some
 	longest     int32          // of excluded
-	takenAt     []bool
-	order       []int32
-	lengths     []int32
+	takenAt     []bool         // by character: covered by a taken occurrence
+	order       []int32        // of the occurrences, longest first
+	lengths     []int32        // by length: first the number of occurrences, then the next index in order
 }
 
 // search finds the occurrences in the normal form of a unit, also overlapping ones, and keeps one for each span: the one
@@ -39,6 +39,7 @@ type search struct {
 func (m *Matcher) search(s *scratch, u *unit, chars []char) {
 	s.m, s.searched = m, chars
 	s.findStarts(chars)
+	// Only the lists that the last unit used are emptied: an account may have 100 brands.
 	s.forgetExcluded()
 	if len(m.excluded.edges) > 0 {
 		s.trie = m.excluded
@@ -51,6 +52,7 @@ func (m *Matcher) search(s *scratch, u *unit, chars []char) {
 	for _, start := range s.nameStarts {
 		first := len(s.occurrences)
 		s.searchAt(int(start))
+		// A single occurrence without excluded phrases, the usual case, needs no comparison.
 		if n := len(s.occurrences) - first; n > 1 || n == 1 && len(s.excluding) > 0 {
 			m.keepBest(s, u, first)
 		}
@@ -71,6 +73,8 @@ func (s *scratch) searchAt(i int) {
 	s.start = i
 	for _, e := range edges {
 		if e.rule.allows(s.searched[i].isCapital()) && s.trie.nodes[e.to].mayFollow(s.searched, i+1) {
+			// A leading dot is not part of the first token, so first is where its letters begin. over looks at their
+			// case.
 			first := i
 			if r == '.' {
 				first++
@@ -88,6 +92,8 @@ func (s *scratch) findStarts(chars []char) {
 	n, p, before := 0, 0, traits(0)
 	for i := range chars {
 		c := chars[i].traits
+		// inside is inWord if this character and the one before are in a word, else 0. Multiplied, it becomes both
+		// mayBegin bits, which are then cleared. Each index is written, and kept only if n or p advances.
 		inside := c & before & inWord
 		before = c
 		c &^= inside * ((mayBeginName | mayBeginPhrase) / inWord)
@@ -151,6 +157,8 @@ func (s *scratch) hostname(h *host) []byte {
 	return name
 }
 
+// addOccurrence adds an occurrence of a name, or of an excluded phrase. length is its length for M11, which for a
+// host is not end - start.
 func (s *search) addOccurrence(name int32, start, end, length int) {
 	n := &s.m.names[name]
 	o := occurrence{
@@ -166,12 +174,14 @@ func (s *search) addOccurrence(name int32, start, end, length int) {
 func (s *search) from(n int32, i, first int) {
 	t := s.trie
 	for {
+		// The lists of a node end where the lists of the next begin; see trie.
 		node, after := &t.nodes[n], &t.nodes[n+1]
 		if node.ends < after.ends && rightBound(s.searched, i) {
 			for _, name := range t.ends[node.ends:after.ends] {
 				s.addOccurrence(name, s.start, i, i-s.start)
 			}
 		}
+		// A node may have gaps and edges: names that begin alike may go on either way.
 		for k := node.gaps; k < after.gaps; k++ {
 			s.over(&t.gaps[k], i, first)
 		}
@@ -183,6 +193,8 @@ func (s *search) from(n int32, i, first int) {
 			if e.r != s.searched[i].r || !e.rule.allows(s.searched[i].isCapital()) {
 				continue
 			}
+			// Several edges have this character, with different rules of case. All but the last are followed by
+			// recursion.
 			if next >= 0 {
 				s.from(next, i+1, first)
 			}
@@ -203,6 +215,8 @@ func (s *search) over(g *gap, i, first int) {
 		next = s.searched[i].r
 	}
 	switch g.kind {
+	// Between runs may be nothing, a space or separator, a dot and a space if the name has a dot, or what the name
+	// has.
 	case betweenRuns:
 		s.from(g.to, i, i)
 		if next == ' ' || isSeparator(next) {
@@ -214,6 +228,7 @@ func (s *search) over(g *gap, i, first int) {
 		if n := s.length(i, g.own); n > 0 {
 			s.from(g.to, i+n, i+n)
 		}
+	// A space between humps needs capitals on both sides: "Hub Drift" is HubDrift, "hub drift" is prose.
 	case betweenHumps:
 		s.from(g.to, i, i)
 		if isSeparator(next) ||
@@ -226,6 +241,7 @@ func (s *search) over(g *gap, i, first int) {
 				s.from(g.to, i, i)
 			}
 		}
+	// The text has the & with a gap on each side, or a word in place of all three.
 	case acrossAmpersand:
 		for _, i := range s.besideAmpersand(i, g.own) {
 			if i < 0 || !s.has(i, "&") {
@@ -261,6 +277,7 @@ func (s *search) besideAmpersand(i int, own string) [3]int {
 	return behind
 }
 
+// has reports whether text, which is not empty, is at searched[i].
 func (s *search) has(i int, text string) bool { return s.length(i, text) > 0 }
 
 // length returns the number of characters of text if it is at searched[i], else 0.

@@ -22,10 +22,12 @@ func (s *scratch) dropSources() []unit {
 	if len(seen) == 0 {
 		return s.units
 	}
+	// A heading need not cite, so the unit before the units at the end that do is a candidate, too.
 	first := len(seen) - 1 // of the units after which all have a link or an address
 	for first > 0 && s.units[seen[first]].cites() {
 		first--
 	}
+	// The last unit is no heading: nothing would follow it.
 	for _, i := range seen[first : len(seen)-1] {
 		if u := &s.units[i]; u.end-u.start <= maxSourcesHeading && s.isSourcesHeading(u, u.end) {
 			return s.units[:i]
@@ -38,8 +40,10 @@ func (s *scratch) dropSources() []unit {
 	return s.units
 }
 
+// cites reports whether the unit has a link or an address.
 func (u *unit) cites() bool { return u.linked || u.address }
 
+// hasWord reports whether there is a letter or a digit.
 func hasWord(v []rune) bool { return slices.ContainsFunc(v, isLetterOrDigit) }
 
 // moreLetters reports whether there are more than n ASCII letters.
@@ -69,6 +73,7 @@ func (s *scratch) isSourcesHeading(u *unit, end int32) bool {
 	if u.hostStart == u.hostEnd && moreLetters(s.visible[u.start:end], longestHeading) {
 		return false // without its normal form, where each of them is a character
 	}
+	// What is around the words, such as the marks of a list or a colon, does not matter.
 	chars := s.normalize(u, end)
 	for len(chars) > 0 && (chars[0].isHost() || !isLetterOrDigit(chars[0].r)) {
 		chars = chars[1:]
@@ -96,6 +101,7 @@ func (s *scratch) isSourcesParagraph(u *unit) bool {
 	if !s.isSourcesHeading(u, colon) {
 		return false
 	}
+	// After the colon, no letter may be outside of labels and hosts. A link has become a space already.
 	labels, hosts := s.labels[u.labelStart:u.labelEnd], s.hosts[u.hostStart:u.hostEnd]
 	for i := colon + 1; i < u.end; i++ {
 		for len(labels) > 0 && labels[0].end <= i {
@@ -128,6 +134,7 @@ func (s *scratch) normalize(u *unit, end int32) []char {
 		if k >= u.hostEnd || s.hosts[k].start >= end {
 			break
 		}
+		// A host is one character, whose number leads back to s.hosts.
 		placeholder := char{r: -1 - k, traits: mayBeginName}
 		n.base = placeholder
 		n.append(placeholder, s.hosts[k].start)

@@ -75,6 +75,7 @@ const (
 	startMarkup                     // it may begin a tag or a character reference
 )
 
+// newStartSet returns an empty set, with which only blocks with markup or characters beyond ASCII may pass.
 func newStartSet() *startSet {
 	f := &startSet{trie: newPhraseTrie()}
 	for c := range 256 {
@@ -126,9 +127,11 @@ func (f *startSet) add(text string) {
 	}
 	f.trie.nodes[n].uses = 1
 	seconds := uint64(eachNext)
+	// The second letter must follow, or markup, after which the word may go on.
 	if length > 1 {
 		seconds = behindSeparator<<secondShifts[text[1]] | behindSeparator<<(2*wordMayGoOn)
 	}
+	// Blocks are read before their case is folded.
 	for _, c := range []byte{text[0], upperASCII(text[0])} {
 		f.kinds[c] = startFirst
 		f.begins[c] |= seconds
@@ -143,17 +146,23 @@ func (f *startSet) mayBeIn(block []byte) bool {
 			return false
 		}
 		c := block[i]
+		// A character beyond ASCII is judged by itself: separators and Latin letters are known well enough, anything
+		// else passes.
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRune(block[i:])
+			// lookBehind leaves only this bit after a letter or digit.
 			inWord := look == behindAny
 			switch {
 			case isPlainSeparator(r):
 				look = behindSeparator | behindAny
+			// A plain letter begins a name only outside of a word and if its ASCII form does. plainLetter is 0 for a
+			// letter without one, and 0 is never startInside.
 			case f.encoded || !isPlainLetter(r) || !inWord && f.kinds[plainLetter(r)] != startInside:
 				return true
 			default:
 				look = behindAny
 			}
+			// The loop adds the last byte.
 			i += size - 1
 			continue
 		}
@@ -164,6 +173,7 @@ func (f *startSet) mayBeIn(block []byte) bool {
 			}
 		case startSign:
 			return true
+		// A tag or a reference may hide or stand for the beginning of a name. A lone < or & does neither.
 		case startMarkup:
 			if i+1 < len(block) && (wordBytes[block[i+1]] || block[i+1] == '/' || block[i+1] == '#') {
 				return true
@@ -182,11 +192,13 @@ func (f *startSet) suspect(block []byte, i int, look uint8) (int, uint8) {
 	c := block[i]
 	for ; i+1 < len(block); i++ {
 		next := block[i+1]
+		// The mask changes nothing. It lets the compiler leave out the code for shifts of 64 bits or more.
 		if uint8(f.begins[c]>>(secondShifts[next]&63))&look != 0 {
 			return i, look
 		}
 		look, c = lookBehind[c], next
 	}
+	// The last byte of the block is followed by nothing, which is as if the word ended.
 	if uint8(f.begins[c]>>(2*wordEnds))&look != 0 {
 		return i, look
 	}
@@ -200,9 +212,11 @@ func (f *startSet) mayBegin(text []byte) bool {
 		if !wordBytes[c] {
 			return c >= utf8.RuneSelf || is(rune(c), asciiInline) // after markup the word may go on
 		}
+		// No name begins with these letters.
 		if n = f.trie.child(n, rune(lowerASCII(c))); n == 0 {
 			return false
 		}
+		// All that is compared of a name is here, so the block must be read.
 		if f.trie.nodes[n].uses != 0 {
 			return true
 		}
@@ -274,6 +288,7 @@ func mayBeginWithSources(block []byte) bool {
 			if cites, _ := readRoughly(token); cites { // an address is not part of the heading
 				return sourcesStarts().mayBeIn(block)
 			}
+			// The first word of the block decides.
 			return sourcesStarts().kinds[c] == startFirst && sourcesStarts().mayBegin(token)
 		}
 	}
@@ -283,11 +298,13 @@ func mayBeginWithSources(block []byte) bool {
 // mayEndWithSources reports whether the answer may end with a list of sources: one of the blocks at the end that may
 // have links or addresses, or the block before them, begins with a word of a heading.
 func (s *scratch) mayEndWithSources() bool {
+	// The blocks are read from the end of the answer backward, up to one that is prose for sure.
 	last := true // no block so far shows anything for sure
 	for k := len(s.blocks) - 1; k >= 0; k-- {
 		block := s.src[s.blocks[k].start:s.blocks[k].end]
 		cites, shown := readRoughly(block)
 		prose := shown && !cites
+		// The last block with anything to see can be a list only if it has links or addresses itself.
 		if !(last && prose) && mayBeginWithSources(block) {
 			return true
 		}
@@ -320,6 +337,7 @@ const (
 	roughCites
 )
 
+// roughBytes has the bits of each byte.
 var roughBytes = func() (table [256]uint8) {
 	for c, word := range wordBytes {
 		if word {

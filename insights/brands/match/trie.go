@@ -8,9 +8,9 @@ type trie struct {
 	nodes []node // and one more, at which the lists of the last one end
 	edges []edge
 	gaps  []gap
-	ends  []int32     // searched names that end at a node
-	ascii [128][]edge // of the root
-	roots map[rune][]edge
+	ends  []int32         // searched names that end at a node
+	ascii [128][]edge     // of the root
+	roots map[rune][]edge // of the root, beyond ASCII
 }
 
 // A node has the indexes of the first of its edges, gaps and ends. The next node has the indexes after the last.
@@ -24,6 +24,7 @@ func (n *node) mayFollow(chars []char, i int) bool {
 	return i == len(chars) || n.next>>(chars[i].r&31)&1 != 0
 }
 
+// An edge leads to the node after the character r, if its case is as the rule says.
 type edge struct {
 	r    rune
 	rule caseRule
@@ -52,12 +53,14 @@ type gap struct {
 // A trieBuilder collects patterns for a trie. The first node is the root.
 type trieBuilder struct{ nodes []openNode }
 
+// An openNode is a node whose lists may still grow.
 type openNode struct {
 	edges []edge
 	gaps  []gap
 	ends  []int32
 }
 
+// newTrieBuilder returns a builder whose only node is the root.
 func newTrieBuilder() *trieBuilder { return &trieBuilder{make([]openNode, 1)} }
 
 // add adds a pattern that ends with name.
@@ -65,8 +68,10 @@ func (t *trieBuilder) add(p *pattern, matchCase bool, name int32) {
 	if len(p.tokens) == 0 {
 		return
 	}
+	// The case of the rules is part of an edge, so names that differ only in them share no nodes from there on.
 	rules := p.caseRules(matchCase)
 	n := int32(0)
+	// A host-shaped name has no gaps: its characters are searched exactly.
 	if p.hostShaped {
 		n = t.addChars(n, p.chars, rules)
 	} else {
@@ -75,6 +80,7 @@ func (t *trieBuilder) add(p *pattern, matchCase bool, name int32) {
 	t.nodes[n].ends = append(t.nodes[n].ends, name)
 }
 
+// addTokens adds the tokens of a pattern with the gaps between them, and returns the node at which it ends.
 func (t *trieBuilder) addTokens(p *pattern, rules []caseRule) int32 {
 	n := int32(0)
 	if p.dot {
@@ -85,6 +91,7 @@ func (t *trieBuilder) addTokens(p *pattern, rules []caseRule) int32 {
 		if i > 0 {
 			if p.wordsForAmpersand(i) {
 				n = t.gap(n, gap{kind: acrossAmpersand, own: p.ampersandGap(i - 1), second: p.ampersandGap(i)})
+				// The & is in the gap, so the token after it is next.
 				i++
 				token = p.tokens[i]
 			} else {
@@ -96,6 +103,7 @@ func (t *trieBuilder) addTokens(p *pattern, rules []caseRule) int32 {
 	return n
 }
 
+// isAmpersand reports whether token i is an &, which is always a separate token.
 func (p *pattern) isAmpersand(i int) bool { return p.chars[p.tokens[i].start].r == '&' }
 
 // wordsForAmpersand reports whether token i is an & between two runs of three letters or more.
@@ -128,6 +136,8 @@ func (p *pattern) gapBefore(i int) gap {
 		return gap{kind: besideAmpersand, own: p.ampersandGap(i - 1)}
 	}
 	g := gap{kind: betweenRuns, dotSpace: slices.Contains([]rune(own), '.')}
+	// A space or a separator is allowed between any two runs, and a dot and a space where the name has a dot. So own
+	// has only what is special.
 	if runes := []rune(own); !(len(runes) == 1 && (runes[0] == ' ' || isSeparator(runes[0]))) && own != ". " {
 		g.own = own
 	}
@@ -154,6 +164,7 @@ func isSeparator(r rune) bool {
 	return false
 }
 
+// addChars adds characters after node n, and returns the node at which they end.
 func (t *trieBuilder) addChars(n int32, chars []char, rules []caseRule) int32 {
 	for i, c := range chars {
 		n = t.child(n, c.r, rules[i])
@@ -176,6 +187,7 @@ func (t *trieBuilder) child(n int32, r rune, rule caseRule) int32 {
 // gap returns the node that g leads to, and makes it if necessary.
 func (t *trieBuilder) gap(n int32, g gap) int32 {
 	for _, known := range t.nodes[n].gaps {
+		// With the same target, gaps are equal if all else is.
 		if g.to = known.to; g == known {
 			return known.to
 		}
@@ -193,11 +205,13 @@ func (t *trieBuilder) newNode() int32 {
 // build returns the trie of the patterns.
 func (t *trieBuilder) build() *trie {
 	built := &trie{nodes: make([]node, 0, len(t.nodes)+1), edges: make([]edge, 0, len(t.nodes)), roots: make(map[rune][]edge)}
+	// The empty node at the end closes the lists of the last node.
 	for _, open := range append(t.nodes, openNode{}) {
 		n := node{int32(len(built.edges)), int32(len(built.gaps)), int32(len(built.ends)), 0}
 		for _, e := range open.edges {
 			n.next |= 1 << (e.r & 31)
 		}
+		// After a gap, or after the end of a name, any character may follow.
 		if len(open.gaps) > 0 || len(open.ends) > 0 {
 			n.next = 1<<32 - 1
 		}
@@ -206,6 +220,7 @@ func (t *trieBuilder) build() *trie {
 		built.gaps = append(built.gaps, open.gaps...)
 		built.ends = append(built.ends, open.ends...)
 	}
+	// The root is looked up once for each place, so its edges have tables.
 	for _, e := range t.nodes[0].edges {
 		if e.r < 128 {
 			built.ascii[e.r] = append(built.ascii[e.r], e)
@@ -227,6 +242,7 @@ func (t *trie) begin(r rune) []edge {
 	return t.roots[r]
 }
 
+// allows reports whether the rule allows a letter; capital tells whether it is a capital in the text.
 func (r caseRule) allows(capital bool) bool {
 	return r == anyCase || capital == (r == mustBeCapital)
 }

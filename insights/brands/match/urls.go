@@ -27,6 +27,8 @@ func readURL(text string) (address, bool) {
 		https, rest = true, rest[slashes:]
 	case found && slashes >= 2 && equalFold(scheme, "http"):
 		rest = rest[slashes:]
+	// Without a scheme only what begins with a host under an existing top-level domain is a citation, so "see page 3"
+	// is none.
 	default:
 		authority := text
 		if end := strings.IndexAny(text, `/\?#`); end >= 0 {
@@ -48,6 +50,7 @@ func trimURL(text string) string {
 	}
 	text = strings.TrimFunc(text, func(r rune) bool { return r <= ' ' })
 	const brackets = "()[]{}"
+	// Only the odd indexes are used: the closing brackets.
 	var surplus [len(brackets)]int // of closing brackets
 	counted := false
 	for text != "" {
@@ -60,6 +63,7 @@ func trimURL(text string) string {
 				counted = true
 				for i := range len(text) {
 					if k := strings.IndexByte(brackets, text[i]); k >= 0 {
+						// k|1 is the closing bracket of the pair; it adds 1, and the opening one takes 1 away.
 						surplus[k|1] += 2*(k&1) - 1
 					}
 				}
@@ -86,10 +90,12 @@ func readAuthority(https bool, rest string) (a address, ok bool) {
 		authority = rest[:end]
 	}
 	rest = rest[len(authority):]
+	// What precedes the @ is a user name and a password.
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
 		a.userinfo, authority = true, authority[at+1:]
 	}
 	host, port := "", ""
+	// An IPv6 address has colons, so the port is what follows its brackets.
 	if strings.HasPrefix(authority, "[") {
 		var closed bool
 		host, port, closed = strings.Cut(authority[1:], "]")
@@ -102,6 +108,7 @@ func readAuthority(https bool, rest string) (a address, ok bool) {
 		}
 		port = strings.TrimPrefix(port, ":")
 	} else {
+		// A second colon is in port, and readPort refuses it.
 		host, port, _ = strings.Cut(authority, ":")
 		if a.host, ok = Hostname(host); !ok {
 			return address{}, false
@@ -110,6 +117,7 @@ func readAuthority(https bool, rest string) (a address, ok bool) {
 	if a.port, ok = readPort(port, https); !ok {
 		return address{}, false
 	}
+	// The fragment is cut first, because it may contain a ?.
 	rest, a.fragment = cutBefore(rest, '#')
 	rest, a.query = cutBefore(rest, '?')
 	a.path = resolveDots(strings.ReplaceAll(rest, `\`, "/"))
@@ -124,6 +132,7 @@ func cutBefore(s string, c byte) (before, after string) {
 	return s, ""
 }
 
+// readPort returns the port of a URL; -1: it has none, or the scheme's own.
 func readPort(digits string, https bool) (port int, ok bool) {
 	if strings.Trim(digits, "0123456789") != "" {
 		return 0, false
@@ -131,6 +140,7 @@ func readPort(digits string, https bool) (port int, ok bool) {
 	if digits == "" {
 		return -1, true
 	}
+	// This bound keeps Atoi from an overflow. The "0" replaces the zeros that were trimmed.
 	if digits = strings.TrimLeft(digits, "0"); len(digits) > len("65535") {
 		return 0, false
 	}
@@ -161,6 +171,7 @@ func resolveDots(path string) string {
 			kept = append(kept, segment)
 			continue
 		}
+		// A dot segment at the end leaves a slash, as in a/b/.. for a/.
 		if i == len(segments)-1 {
 			kept = append(kept, "")
 		}

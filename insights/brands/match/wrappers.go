@@ -37,6 +37,7 @@ func (a *address) unwrap() (address, bool) {
 			return readHeld("https://" + rest + a.query + a.fragment)
 		}
 		if a.path == "/url" {
+			// A url that holds no http or https URL does not keep q from being read.
 			if held, ok := a.parameter("url"); ok {
 				return held, true
 			}
@@ -52,6 +53,7 @@ func (a *address) unwrap() (address, bool) {
 		}
 	case "bing.com":
 		if a.path == "/ck/a" {
+			// The value is a1 and the URL in base64url, with padding or without.
 			encoded, ok := strings.CutPrefix(a.value("u"), "a1")
 			decoded, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(encoded, "="))
 			if !ok || err != nil {
