@@ -23,7 +23,8 @@ const (
 	runFailed        = "run_failed"
 )
 
-// alertKinds lists the changes of brands that open alerts.
+// alertKinds lists the changes of brands that open alerts. brand is the kind of brand, verdict is the direction of the
+// change, rate takes the rate from a comparison, and largeSeverity is for a difference of large or more.
 var alertKinds = []struct {
 	name, brand, metric, verdict string
 	rate                         func(*visibility.Change) *visibility.RateChange
@@ -58,6 +59,7 @@ type finding struct {
 	change *visibility.Change // nil: it was not compared
 }
 
+// rate returns the comparison of the rate that the type of alert concerns; change must not be nil.
 func (f *finding) rate() *visibility.RateChange { return alertKinds[f.kind].rate(f.change) }
 
 // isUsable reports whether there are enough answers to say something.
@@ -93,6 +95,8 @@ func fingerprint(kind, brand, model string) string {
 
 // findings returns what the run shows, by fingerprint.
 func (e *Evaluation) findings() map[string]*finding {
+	// Each active brand has a finding for each type that concerns its kind, also where nothing was compared. So an
+	// open alert without a finding is of a brand or a model that is no longer measured.
 	all := make(map[string]*finding)
 	add := func(model string, compared []visibility.Change) {
 		for i := range e.Gaps.Active {
@@ -108,6 +112,7 @@ func (e *Evaluation) findings() map[string]*finding {
 			}
 		}
 	}
+	// With none, all findings are unusable, and open alerts stay open.
 	var compared []visibility.Change // none without a baseline
 	if e.Comparisons != nil {
 		compared = e.Comparisons.All.Rows
@@ -128,15 +133,18 @@ func (a *application) alerts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// A disturbed run says nothing about visibility: it opens an alert of its failure and leaves the others open.
 	if a.Disturbed {
 		if _, isOpen := open[runFailed]; !isOpen {
 			a.open(runFailed, a.failure(), nil)
 		}
 		return a.flush(ctx)
 	}
+	// runFailed has no finding, so a run that is not disturbed resolves that alert.
 	found := a.findings()
 	for print, of := range open {
 		f := found[print]
+		// The alert stays open if the run cannot tell, or still shows the change.
 		if f != nil && (!f.isUsable() || f.shows()) {
 			continue
 		}
@@ -154,6 +162,8 @@ func (a *application) alerts(ctx context.Context) error {
 // opening returns the fingerprints of the alerts that open, in the order in which they are chosen.
 func (a *application) opening(found map[string]*finding, open map[string]openAlert) (prints []string) {
 	for print, f := range found {
+		// An alert opens at 99 %, and stays open as long as the verdict at 95 % is the same. So it does not open and
+		// close in turns.
 		if _, isOpen := open[print]; !isOpen && f.isUsable() && f.opens(a.MinChange) {
 			prints = append(prints, print)
 		}
@@ -161,6 +171,7 @@ func (a *application) opening(found map[string]*finding, open map[string]openAle
 	of := func(f *finding) string { // the alert over all models about the same
 		return fingerprint(alertKinds[f.kind].name, f.change.Brand.ID.Text("brand"), "")
 	}
+	// The alert about all models includes the change on one model.
 	prints = slices.DeleteFunc(prints, func(print string) bool {
 		all := of(found[print])
 		_, isOpen := open[all]
@@ -168,6 +179,7 @@ func (a *application) opening(found map[string]*finding, open map[string]openAle
 	})
 	slices.SortFunc(prints, func(x, y string) int {
 		f, g := found[x], found[y]
+		// isOne is 0 for all models and 1 for one.
 		isOne := func(f *finding) int { return min(len(f.model), 1) }
 		return cmp.Or(isOne(f)-isOne(g), cmp.Compare(g.size(), f.size()), f.change.Brand.ID.Compare(g.change.Brand.ID),
 			cmp.Compare(f.model, g.model), cmp.Compare(alertKinds[f.kind].name, alertKinds[g.kind].name))
@@ -177,6 +189,7 @@ func (a *application) opening(found map[string]*finding, open map[string]openAle
 
 // open writes an alert and its event.
 func (a *application) open(print string, alert Alert, brand *store.ID) {
+	// print is stored as the alert's fingerprint, by which the next runs find it.
 	alert.ID, alert.Status, alert.DetectedAt, alert.RunID, alert.Country = a.NewID(), "open", a.now, &a.Run, &a.Country
 	alert.ScheduleID, alert.BrandID = &a.Schedule, brand
 	a.batch.Queue(insertAlert, a.Account, alert.ID, alert.Type, alert.Severity, alert.Status, alert.Title, alert.Message, alert.Metric,
@@ -203,11 +216,13 @@ func (a *application) alert(f *finding) Alert {
 	return alert
 }
 
+// number returns a Decimal as the database and the API have it.
 func number(d *visibility.Decimal) *float64 { return new(float64(*d) / 10_000) }
 
 // failure describes a disturbed run.
 func (a *application) failure() Alert {
 	share := visibility.Ratio(int64(a.Failed), int64(a.Total))
+	// It has no baseline and no brand.
 	alert := Alert{Type: runFailed, Severity: "high", Metric: new("failed_jobs"), Direction: "none", CurrentValue: number(&share),
 		Title: a.Name + ": many jobs failed", Message: a.failureMessage(share)}
 	if a.Status == "failed" {
@@ -243,6 +258,7 @@ func (a *application) flush(ctx context.Context) error {
 	if a.batch.Len() == 0 {
 		return nil
 	}
+	// The batch is copied, as a is used on.
 	b := a.batch
 	a.batch = pgx.Batch{}
 	return a.tx.SendBatch(ctx, &b).Close()

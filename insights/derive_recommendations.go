@@ -20,10 +20,10 @@ const (
 	mentionGap  = "mention_gap"
 	citationGap = "citation_gap"
 
-	minGapAnswers      = 3
+	minGapAnswers      = 3   // with fewer answers, a question or a host is no gap
 	maxOpenSuggestions = 50  // derived ones of an account
 	maxTitleQuestion   = 100 // characters
-	maxAlso            = 3
+	maxAlso            = 3   // competitors that a summary names besides the first
 )
 
 // A gap is a recommendation that a run shows: competitors occur and no own brand does. size is the number of answers.
@@ -33,6 +33,7 @@ type gap struct {
 	size    int64
 }
 
+// fingerprint identifies what a recommendation of a schedule is about.
 func (g *gap) fingerprint() string { return g.Type + " " + g.subject }
 
 // gaps returns the gaps of the run, in the order in which they are suggested.
@@ -40,6 +41,7 @@ func (e *Evaluation) gaps() (gaps []gap) {
 	hasKind := func(kind string) bool {
 		return slices.ContainsFunc(e.Gaps.Active, func(b brands.Brand) bool { return b.Kind == kind })
 	}
+	// A gap needs both: without own brands each question would be one.
 	if !hasKind(brands.Own) || !hasKind(brands.Competitor) {
 		return nil
 	}
@@ -53,6 +55,7 @@ func (e *Evaluation) gaps() (gaps []gap) {
 			gaps = append(gaps, e.citationGap(h))
 		}
 	}
+	// Priorities are ordered from high to low. Of one priority, mention gaps come before citation gaps.
 	slices.SortFunc(gaps, func(a, b gap) int {
 		return cmp.Or(slices.Index(Priorities, a.Priority)-slices.Index(Priorities, b.Priority), -cmp.Compare(a.Type, b.Type),
 			cmp.Compare(b.size, a.size), cmp.Compare(a.subject, b.subject))
@@ -65,6 +68,7 @@ func (e *Evaluation) mentionGap(q *visibility.QuestionGap) (gap, bool) {
 	if q.Answers < minGapAnswers || q.MentionsOwn {
 		return gap{}, false
 	}
+	// Competitors that at least half of the answers mention.
 	often := slices.DeleteFunc(slices.Clone(q.Competitors), func(m visibility.Mentioned) bool { return 2*m.Answers < q.Answers })
 	if len(often) == 0 {
 		return gap{}, false
@@ -72,6 +76,7 @@ func (e *Evaluation) mentionGap(q *visibility.QuestionGap) (gap, bool) {
 	slices.SortFunc(often, func(a, b visibility.Mentioned) int {
 		return cmp.Or(cmp.Compare(b.Answers, a.Answers), cmp.Compare(a.Brand.Name, b.Brand.Name), a.Brand.ID.Compare(b.Brand.ID))
 	})
+	// The competitor that is mentioned most often decides the priority.
 	first := &often[0]
 	g := gap{subject: q.Question, size: first.Answers, Recommendation: Recommendation{
 		Type: mentionGap, Category: "on_page", Priority: "low", ModelIDs: first.Models, QuestionIDs: []string{q.Question},
@@ -94,6 +99,7 @@ func (e *Evaluation) mentionGap(q *visibility.QuestionGap) (gap, bool) {
 	return g, true
 }
 
+// citationGap returns the gap of a host; its priority is by the number of answers.
 func (e *Evaluation) citationGap(h *visibility.HostGap) gap {
 	g := gap{subject: h.Host, size: h.Answers, Recommendation: Recommendation{
 		Type: citationGap, Category: "off_page", Priority: "low", ModelIDs: h.Models, QuestionIDs: h.Questions,
@@ -110,6 +116,7 @@ func (e *Evaluation) citationGap(h *visibility.HostGap) gap {
 	return g
 }
 
+// plural returns a number with a noun, as in "2 models".
 func plural(n int, of string) string {
 	if n == 1 {
 		return "1 " + of
@@ -132,6 +139,7 @@ type derivedRow struct {
 	Imported    bool // an import has set the status
 }
 
+// isOpen reports whether a recommendation is neither done nor dismissed.
 func (r *derivedRow) isOpen() bool {
 	return r.Status == "suggested" || r.Status == "accepted" || r.Status == "in_progress"
 }
@@ -148,6 +156,7 @@ func (a *application) recommendations(ctx context.Context) error {
 		return err
 	}
 	for print, row := range known {
+		// A recommendation is done when the run shows no gap any more.
 		if !row.isOpen() || found[print] || a.isUndecided(row) {
 			continue
 		}
@@ -161,6 +170,8 @@ func (a *application) recommendations(ctx context.Context) error {
 		switch {
 		case row != nil && row.isOpen():
 			a.batch.Queue(updateRecommendation, a.Account, row.ID, row.Status, row.Imported, g.Title, g.Summary, g.Priority, g.ModelIDs, g.QuestionIDs, a.Run, a.now)
+		// A status that an import has set, such as dismissed, is not changed back. One that the derivation has set to
+		// done is.
 		case row != nil && row.Imported || open >= maxOpenSuggestions:
 		default:
 			a.suggest(g, row)
@@ -183,6 +194,7 @@ func (a *application) suggest(g *gap, row *derivedRow) {
 	r := g.Recommendation
 	r.Status, r.RunID, r.ScheduleID, r.CreatedAt, r.UpdatedAt = "suggested", &a.Run, &a.Schedule, a.now, a.now
 	if row != nil {
+		// The row is opened again, with its id and its first creation.
 		r.ID, r.Type, r.Category, r.CreatedAt = row.ID, row.Type, row.Category, row.CreatedAt
 		if r.UpdatedAt.Before(r.CreatedAt) { // as in updateRecommendation
 			r.UpdatedAt = r.CreatedAt

@@ -16,6 +16,7 @@ var alertTitles = map[string]string{
 	competitorGained: "Competitor %s is mentioned more often",
 }
 
+// title returns the title of an alert: the schedule, the brand and the change, and the model if it concerns only one.
 func (a *application) title(f *finding) string {
 	title := a.Name + ": " + fmt.Sprintf(alertTitles[alertKinds[f.kind].name], f.change.Brand.Name)
 	if f.model != "" {
@@ -41,12 +42,14 @@ func (a *application) message(f *finding) string {
 	if a.Baseline == 1 {
 		runs = "the run before"
 	}
+	// The verdict is a word of the sentence: up or down.
 	fmt.Fprintf(&b, "%s is %s in %s %% of the answers (%d of %d), %s from %s %% (%d of %d) in %s.", f.change.Brand.Name, verb,
 		percent(*rate.Current.Value), rate.Current.Count, rate.Current.Of, kind.verdict,
 		percent(*rate.Baseline.Value), rate.Baseline.Count, rate.Baseline.Of, runs)
 	fmt.Fprintf(&b, " The change is %s points (95 %% interval %s to %s).", signed(rate.Difference.Value), signed(rate.Difference.Low), signed(rate.Difference.High))
 	var moved []string
 	for _, q := range rate.Moved {
+		// Only questions that moved in the direction of the alert explain it.
 		if (q.Difference > 0) == (kind.verdict == visibility.Up) && len(moved) < 3 {
 			moved = append(moved, q.Question)
 		}
@@ -57,11 +60,12 @@ func (a *application) message(f *finding) string {
 	return b.String()
 }
 
+// failureMessage says how many jobs failed. share is their share of all jobs.
 func (a *application) failureMessage(share visibility.Decimal) string {
 	return fmt.Sprintf("%d of %d jobs failed (%s %%). Visibility was not compared with earlier runs.", a.Failed, a.Total, percent(share))
 }
 
-// percent returns a number times 100.
+// percent returns a number times 100. A Decimal has four decimals, so the result has up to two.
 func percent(d visibility.Decimal) string { return (d * 100).String() }
 
 // signed is percent with a sign.

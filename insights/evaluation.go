@@ -55,6 +55,7 @@ func (d *Deriver) Apply(ctx context.Context, tx pgx.Tx, now time.Time, e *Evalua
 	if err := a.alerts(ctx); err != nil {
 		return nil, err
 	}
+	// A disturbed run has no Gaps, so recommendations do not change.
 	if !e.Disturbed {
 		if err := a.recommendations(ctx); err != nil {
 			return nil, err
@@ -66,7 +67,7 @@ func (d *Deriver) Apply(ctx context.Context, tx pgx.Tx, now time.Time, e *Evalua
 	return a.changes, d.Record(ctx, tx, a.causes)
 }
 
-// An application is one call of Apply.
+// An application is one call of Apply. Statements are queued in batch and sent by flush.
 type application struct {
 	*Deriver
 	*Evaluation
@@ -77,6 +78,8 @@ type application struct {
 	changes *Changes
 }
 
+// cause adds an event of the evaluation. Apply records them at its end, because a Recorder comes after other
+// statements.
 func (a *application) cause(eventType string, id store.ID, data []byte) {
 	a.causes = append(a.causes, events.Cause{AccountID: a.Account, ID: a.NewID(), Type: eventType, SubjectID: id, Data: data})
 }

@@ -24,7 +24,7 @@ const recordStep = 5000
 type candidate struct {
 	account, id store.ID
 	eventType   string
-	encode      func(d EventData, brand, schedule *store.ID) []byte
+	encode      func(d EventData, brand, schedule *store.ID) []byte // the event's data
 
 	brand, schedule *store.ID // of a derived row that is imported again
 }
@@ -35,6 +35,7 @@ func (in *incoming) newEvents(ctx context.Context, tx pgx.Tx) ([]candidate, erro
 	for i, c := range in.candidates {
 		accounts[i], ids[i] = c.account, c.id
 	}
+	// All candidates are looked up by one statement.
 	rows, err := tx.Query(ctx, readActive, accounts, ids)
 	if err != nil {
 		return nil, err
@@ -58,6 +59,7 @@ func (in *incoming) newEvents(ctx context.Context, tx pgx.Tx) ([]candidate, erro
 	}
 	for i := range in.candidates {
 		c := &in.candidates[i]
+		// A candidate without a row yet has the zero state, and so is new.
 		of := before[subject{c.id, c.eventType}]
 		c.brand, c.schedule = of.brand, of.schedule
 	}
@@ -66,6 +68,7 @@ func (in *incoming) newEvents(ctx context.Context, tx pgx.Tx) ([]candidate, erro
 
 // record records events for what has become suggested or open.
 func (a *Admin) record(ctx context.Context, tx pgx.Tx, active []candidate) error {
+	// A Recorder needs accounts in ascending order.
 	slices.SortStableFunc(active, func(a, b candidate) int { return a.account.Compare(b.account) })
 	var accounts []store.ID
 	for _, c := range active {
@@ -75,6 +78,7 @@ func (a *Admin) record(ctx context.Context, tx pgx.Tx, active []candidate) error
 		for step := range slices.Chunk(active, recordStep) {
 			causes := make([]events.Cause, len(step))
 			for i, c := range step {
+				// The data is encoded for one statement at a time, to bound memory.
 				data := c.encode(a.Events, c.brand, c.schedule)
 				causes[i] = events.Cause{AccountID: c.account, ID: store.NewID(), Type: c.eventType, SubjectID: c.id, Data: data}
 			}

@@ -42,12 +42,14 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 
 // write does everything that an import changes, in its transaction.
 func (a *Admin) write(ctx context.Context, tx pgx.Tx, in *incoming) error {
+	// The rows are sent first, which takes long. The tables are locked only after that.
 	if err := jsonl.Copy(ctx, tx, &in.recommendations, &in.alerts); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, lockTables); err != nil {
 		return err
 	}
+	// This reads the state before Merge changes it.
 	active, err := in.newEvents(ctx, tx)
 	if err != nil {
 		return err
@@ -60,6 +62,7 @@ func (a *Admin) write(ctx context.Context, tx pgx.Tx, in *incoming) error {
 	if err != nil {
 		return err
 	}
+	// A file that changes nothing causes no events: what it would make active is active already.
 	if recommendations+alerts == 0 {
 		return nil
 	}

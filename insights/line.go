@@ -19,6 +19,8 @@ type incoming struct {
 	candidates              []candidate
 }
 
+// newIncoming returns tables without rows, with the columns of a file. The columns of derived rows are not among
+// them.
 func newIncoming() *incoming {
 	return &incoming{
 		recommendations: jsonl.Table{
@@ -31,11 +33,13 @@ func newIncoming() *incoming {
 			Name: "alerts",
 			Columns: []string{"id", "account_id", "type", "severity", "status", "title", "message", "metric", "direction", "current_value",
 				"baseline_value", "model_id", "question_id", "country", "run_id", "detected_at", "resolved_at"},
+			// Derived alerts may be imported again, and then may be opened twice.
 			Checks: append(importChecks("alerts"), openTwice),
 		},
 	}
 }
 
+// count returns the numbers of lines that were read.
 func (in *incoming) count() Imported { return Imported{in.recommendations.Len(), in.alerts.Len()} }
 
 // add reads a line. It has the members that the API shows, and account_id; id is optional.
@@ -45,6 +49,7 @@ func (in *incoming) add(l *jsonl.Line) {
 		r, account := in.recommendation(l), account(l)
 		in.recommendations.Add(l, r.ID, account, r.Type, r.Category, r.Title, r.Summary, r.Priority, r.Status, r.ModelIDs, r.QuestionIDs,
 			r.RunID, r.CreatedAt, r.UpdatedAt)
+		// The event is encoded after the import's checks, with what the row already has and a file cannot change.
 		if r.Status == "suggested" {
 			in.candidates = append(in.candidates, candidate{account: account, id: r.ID, eventType: events.RecommendationSuggested,
 				encode: func(d EventData, _, schedule *store.ID) []byte {
@@ -63,11 +68,13 @@ func (in *incoming) add(l *jsonl.Line) {
 					return d.Alert(&a)
 				}})
 		}
+	// OneOf has recorded the error of the kind.
 	default:
 		l.SkipRest()
 	}
 }
 
+// recommendation reads the members of a recommendation.
 func (in *incoming) recommendation(l *jsonl.Line) Recommendation {
 	r := Recommendation{
 		ID:          in.id(l, "rec", "a recommendation"),
@@ -83,12 +90,14 @@ func (in *incoming) recommendation(l *jsonl.Line) Recommendation {
 		CreatedAt:   jsonl.Field[time.Time](l, "created_at"),
 		UpdatedAt:   jsonl.Field[time.Time](l, "updated_at"),
 	}
+	// A time that is missing or wrong has its error already.
 	if !r.UpdatedAt.IsZero() && r.UpdatedAt.Before(r.CreatedAt) {
 		l.Errorf("updated_at must not be before created_at")
 	}
 	return r
 }
 
+// alert reads the members of an alert.
 func (in *incoming) alert(l *jsonl.Line) Alert {
 	a := Alert{
 		ID:            in.id(l, "alert", "an alert"),
@@ -108,6 +117,7 @@ func (in *incoming) alert(l *jsonl.Line) Alert {
 		DetectedAt:    jsonl.Field[time.Time](l, "detected_at"),
 		ResolvedAt:    jsonl.FieldOrNull[time.Time](l, "resolved_at"),
 	}
+	// The time of the resolution and the status must agree, as a constraint of the table requires.
 	switch resolved := a.Status == "resolved"; {
 	case !l.Has("resolved_at") || !slices.Contains(AlertStatuses, a.Status): // reported already
 	case resolved && a.ResolvedAt == nil:
@@ -128,4 +138,5 @@ func (in *incoming) id(l *jsonl.Line, prefix, of string) store.ID {
 	return store.NewID()
 }
 
+// account reads the account of a line.
 func account(l *jsonl.Line) store.ID { return jsonl.ID(l, "account_id", "acct", "an account") }

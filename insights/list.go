@@ -52,6 +52,7 @@ func Alerts(ctx context.Context, db store.Querier, account store.ID, f AlertFilt
 	return store.ReadPage[Alert](ctx, db, &s)
 }
 
+// ofRun returns the values of a filter by run; nil: no filter.
 func ofRun(id *store.ID) []string {
 	if id == nil {
 		return nil

@@ -50,6 +50,7 @@ WHERE (r.type, r.category, r.title, r.summary, r.priority, r.status, r.model_ids
 RETURNING 1)
 SELECT FROM written`
 
+// The rows are ordered so that an alert is resolved before another one of its schedule and fingerprint is opened.
 const upsertAlerts = `
 WITH written AS (
 INSERT INTO alerts AS a (id, account_id, type, severity, status, title, message, metric, direction, current_value, baseline_value,
@@ -73,6 +74,7 @@ SELECT FROM written`
 
 // importChecks returns queries for the lines of a table that cannot be imported.
 func importChecks(table string) []jsonl.Check {
+	// All checks select the lines at fault from the temporary table.
 	lines := `SELECT i.line FROM incoming_` + table + ` i WHERE `
 	incoming := `WITH incoming_` + table + ` AS MATERIALIZED (SELECT line, account_id, id, run_id FROM incoming_` + table + `)`
 	return []jsonl.Check{
@@ -86,6 +88,7 @@ func importChecks(table string) []jsonl.Check {
 			Query: lines + `i.run_id IS NOT NULL
 AND NOT EXISTS (SELECT FROM measurement_runs r WHERE r.account_id = i.account_id AND r.id = i.run_id)`,
 			Reason: "unknown run of this account",
+			// The names hide the tables of the cluster, so that Query reads local copies of the rows that it needs.
 			CitusTables: incoming + `, measurement_runs AS MATERIALIZED (
   SELECT r.account_id, r.id FROM measurement_runs r JOIN incoming_` + table + ` i ON r.account_id = i.account_id AND r.id = i.run_id)`,
 		}, {

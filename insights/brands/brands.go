@@ -58,6 +58,7 @@ const (
 
 // Errors on which callers decide. None contains an id.
 var (
+	// They are texts for logs. The gateway has the texts for customers.
 	ErrNotFound      = errors.New("the account has no such brand")
 	ErrTooManyActive = fmt.Errorf("the account has %d active brands, the maximum", MaxActive)
 	ErrTooMany       = fmt.Errorf("the account has %d brands, the maximum", MaxBrands)
@@ -98,6 +99,7 @@ func ReadVersions(ctx context.Context, tx store.Tx, accounts []store.ID) ([]Vers
 
 const selectVersion = `SELECT revision, changed_at FROM brand_revisions WHERE account_id = $1`
 
+// scan reads the row of selectVersion. No row leaves v zero.
 func (v *Version) scan(row pgx.Row) error {
 	err := row.Scan(&v.Revision, &v.ChangedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -106,13 +108,15 @@ func (v *Version) scan(row pgx.Row) error {
 	return err
 }
 
-// ReadActive returns the active brands of an account, by name and id, and the account's revision.
+// ReadActive returns the active brands of an account, by name and id, and the account's revision. The revision and
+// the brands are from one statement, so they belong together in any transaction.
 func ReadActive(ctx context.Context, db store.Querier, account store.ID) (active []Brand, revision int64, err error) {
 	rows, err := db.Query(ctx, selectActive, account)
 	if err != nil {
 		return nil, 0, err
 	}
 	active, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Brand, err error) {
+		// The id is NULL in the row that has only the revision.
 		var id *store.ID
 		err = row.Scan(&revision, &id, &b.Number, &b.Kind, &b.Name, &b.Aliases, &b.Domains, &b.Exclude, &b.MatchCase, &b.Status, &b.CreatedAt, &b.UpdatedAt)
 		if id != nil {
@@ -126,7 +130,8 @@ func ReadActive(ctx context.Context, db store.Querier, account store.ID) (active
 	return active, revision, err
 }
 
-// selectActive returns one row without a brand if there is none.
+// selectActive returns one row without a brand if there is none. The condition on account_id is repeated for each
+// table, because Citus must find the server of each.
 const selectActive = `
 SELECT COALESCE(r.revision, 0), b.id, COALESCE(b.number, 0), COALESCE(b.kind, ''), COALESCE(b.name, ''), b.aliases, b.domains, b.exclude,
   COALESCE(b.match_case, false), COALESCE(b.status, ''), COALESCE(b.created_at, now()), COALESCE(b.updated_at, now())

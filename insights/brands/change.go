@@ -31,6 +31,7 @@ type Fault struct {
 // are saved. If the change does not set match_case, names are accepted that require it; Update checks them when it
 // knows the brand.
 func (c *Change) Check() (faults []Fault) {
+	// A name of one character is valid with match_case only.
 	matchCase := c.MatchCase == nil || *c.MatchCase
 	if c.Name != nil {
 		if wrong := nameFault(*c.Name, matchCase); wrong != "" {
@@ -50,6 +51,8 @@ func listFaults(member string, texts []string, wrong func(int) string) (faults [
 	}
 	for i := range texts {
 		detail := wrong(i)
+		// Only a text that is valid is compared with the texts before it. Domains are compared in the form in which
+		// they are saved.
 		if detail == "" {
 			if first := slices.Index(texts[:i], texts[i]); first >= 0 {
 				detail = fmt.Sprintf("duplicates %s/%d", member, first)
@@ -89,6 +92,7 @@ func saveDomain(text *string) string {
 // apply returns a brand with the change. Names are checked again if they or match_case change: what is allowed depends
 // on both.
 func (c *Change) apply(b Brand) (Brand, []Fault) {
+	// With match_case off, names that were valid so far may be too short.
 	lostCase := b.MatchCase && c.MatchCase != nil && !*c.MatchCase
 	set(&b.Kind, c.Kind)
 	set(&b.Name, c.Name)
@@ -97,6 +101,7 @@ func (c *Change) apply(b Brand) (Brand, []Fault) {
 	setList(&b.Exclude, c.Exclude)
 	set(&b.MatchCase, c.MatchCase)
 	set(&b.Status, c.Status)
+	// Check has accepted the texts by the rules of match_case.
 	if b.MatchCase {
 		return b, nil
 	}
@@ -107,12 +112,14 @@ func (c *Change) apply(b Brand) (Brand, []Fault) {
 	return b, all.Check()
 }
 
+// set replaces a member if the change has it.
 func set[T any](to, v *T) {
 	if v != nil {
 		*to = *v
 	}
 }
 
+// setList is set for a list; an empty list replaces, nil does not.
 func setList(to *[]string, v []string) {
 	if v != nil {
 		*to = v

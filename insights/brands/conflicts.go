@@ -27,6 +27,7 @@ func (e *ConflictError) Error() string {
 // Detail describes a conflict to customers.
 func (c *Conflict) Detail() string { return c.detail(c.Other.Text("brand")) }
 
+// detail describes a conflict with the brand that other names.
 func (c *Conflict) detail(other string) string {
 	of := "name"
 	if c.Domain {
@@ -38,6 +39,7 @@ func (c *Conflict) detail(other string) string {
 // taken are the names and domains of active brands, by their keys.
 type taken struct{ names, domains map[string]store.ID }
 
+// newTaken returns the names and domains of brands.
 func newTaken(active []Brand) *taken {
 	t := &taken{make(map[string]store.ID), make(map[string]store.ID)}
 	for i := range active {
@@ -46,6 +48,7 @@ func newTaken(active []Brand) *taken {
 	return t
 }
 
+// add adds the names and domains of a brand. Equal ones of an earlier brand are replaced, so call conflicts first.
 func (t *taken) add(b *Brand) {
 	eachName(b, func(_, key string) { t.names[key] = b.ID })
 	for _, d := range b.Domains {
@@ -56,6 +59,7 @@ func (t *taken) add(b *Brand) {
 // conflicts returns the entries of a brand that other brands have.
 func (t *taken) conflicts(b *Brand) (all []Conflict) {
 	eachName(b, func(at, key string) {
+		// Within one brand, names may repeat.
 		if other, ok := t.names[key]; ok && other != b.ID {
 			all = append(all, Conflict{At: at, Other: other})
 		}
@@ -78,6 +82,7 @@ func eachName(b *Brand, f func(at, key string)) {
 
 // nameKey returns the key of a name that was checked.
 func nameKey(name string) string {
+	// With match_case NameKey accepts the most; the key does not depend on it.
 	key, err := match.NameKey(name, true)
 	if err != nil {
 		return name // never of a stored name

@@ -28,6 +28,7 @@ type Admin struct {
 // Importing a file again changes nothing.
 // progress, which may be nil, is called with the number of lines read so far.
 func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines int)) (lines int, err error) {
+	// Lines that cannot be read are here, too, but then Read returns an error and nothing is written.
 	byAccount := make(map[store.ID][]*incoming)
 	err = jsonl.Read(file, progress, func(l *jsonl.Line) {
 		in := readLine(l)
@@ -51,6 +52,7 @@ func (a *Admin) write(ctx context.Context, tx pgx.Tx, byAccount map[store.ID][]*
 	changed := 0
 	for _, account := range slices.SortedFunc(maps.Keys(byAccount), store.ID.Compare) {
 		m, err := mergeLines(ctx, tx, account, byAccount[account])
+		// The errors of all accounts are collected, so that one import reports all lines.
 		if e, ok := errors.AsType[*lineError](err); ok {
 			errs = append(errs, e.error)
 			continue
@@ -59,6 +61,7 @@ func (a *Admin) write(ctx context.Context, tx pgx.Tx, byAccount map[store.ID][]*
 			return err
 		}
 		changed += len(m.changed)
+		// The transaction will be rolled back, so nothing is written any more.
 		if len(errs) > 0 {
 			continue
 		}
@@ -66,6 +69,7 @@ func (a *Admin) write(ctx context.Context, tx pgx.Tx, byAccount map[store.ID][]*
 			return err
 		}
 	}
+	// An import that changes nothing is not audited.
 	if err := errors.Join(errs...); err != nil || changed == 0 {
 		return err
 	}
@@ -97,7 +101,9 @@ func mergeLines(ctx context.Context, tx pgx.Tx, account store.ID, lines []*incom
 	if err != nil {
 		return nil, err
 	}
+	// What the lines change is computed in memory and checked as a whole. Then write writes it.
 	m := &merge{state: s, all: all, lines: make(map[store.ID]int), changed: make(map[store.ID]bool), created: make(map[store.ID]bool)}
+	// Join ignores errors that are nil.
 	errs := append(m.add(lines), m.check())
 	foreign, err := m.foreign(ctx, tx)
 	if err != nil {
@@ -109,6 +115,7 @@ func mergeLines(ctx context.Context, tx pgx.Tx, account store.ID, lines []*incom
 	return m, nil
 }
 
+// eachLine returns an error for each line of an account, up to 20.
 func eachLine(lines []*incoming, reason string) error {
 	var errs []error
 	for _, in := range lines[:min(len(lines), 20)] {
@@ -120,6 +127,7 @@ func eachLine(lines []*incoming, reason string) error {
 // foreign returns an error for each new brand whose id belongs to a brand of another account: ids are unique across
 // accounts, although the primary key includes the account.
 func (m *merge) foreign(ctx context.Context, tx pgx.Tx) (errs []error, err error) {
+	// The ids of this account's brands are known already, so what is found is of another account.
 	rows, err := tx.Query(ctx, `SELECT id FROM brands WHERE id = ANY ($1)`, slices.Collect(maps.Keys(m.created)))
 	if err != nil {
 		return nil, err
@@ -148,6 +156,7 @@ func (m *merge) write(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
+	// Changes of archived brands only do not change the revision.
 	if !m.active {
 		return nil
 	}
@@ -172,6 +181,7 @@ func (a *Admin) List(ctx context.Context, account *store.ID, status string) (all
 		if all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ListedBrand]); err != nil {
 			return err
 		}
+		// A list is audited, too: it shows the data of customers.
 		subject := "brands"
 		if account != nil {
 			subject = account.Text("acct")

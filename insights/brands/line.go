@@ -27,6 +27,7 @@ func readLine(l *jsonl.Line) *incoming {
 		Aliases: readList(l, "aliases"), Domains: readList(l, "domains"), Exclude: readList(l, "exclude"),
 		MatchCase: new(jsonl.Field[bool](l, "match_case")), Status: new(jsonl.OneOf(l, "status", Statuses...)),
 	}
+	// Without a name, the line has an error already.
 	if l.Has("name") {
 		for _, f := range in.Check() {
 			l.Errorf("%s %s", f.At, f.Detail)
@@ -35,6 +36,7 @@ func readLine(l *jsonl.Line) *incoming {
 	return in
 }
 
+// readList reads a list of texts. It never returns nil, which would mean no change.
 func readList(l *jsonl.Line, name string) []string {
 	return append([]string{}, jsonl.Field[[]string](l, name)...)
 }
@@ -42,8 +44,8 @@ func readList(l *jsonl.Line, name string) []string {
 // A merge is what the lines of a file change of one account's brands.
 type merge struct {
 	*state
-	all     []Brand // by creation
-	lines   map[store.ID]int
+	all     []Brand          // by creation
+	lines   map[store.ID]int // of brands that the file names: the line of each
 	changed map[store.ID]bool
 	created map[store.ID]bool
 	active  bool // an active brand changes
@@ -69,6 +71,8 @@ func (m *merge) add(lines []*incoming) (errs []error) {
 	}
 	names := make(map[string][]int) // indexes of m.all, by the keys of the names
 	for i := range m.all {
+		// Brands that a line names by id are not replaced by their names. This includes the ones that these lines
+		// have created.
 		if b := &m.all[i]; m.lines[b.ID] == 0 {
 			key := nameKey(b.Name)
 			names[key] = append(names[key], i)
@@ -79,6 +83,7 @@ func (m *merge) add(lines []*incoming) (errs []error) {
 			continue
 		}
 		key := nameKey(*in.Name)
+		// An unknown name has no namesakes, and find returns -1.
 		i := m.find(in, names[key])
 		if i < 0 {
 			i = m.create(store.NewID())
@@ -92,6 +97,7 @@ func (m *merge) add(lines []*incoming) (errs []error) {
 // create adds a brand, which replace fills in, and returns its index.
 func (m *merge) create(id store.ID) int {
 	m.created[id] = true
+	// Before its line a new brand is not active, so that replace sees whether the active brands change.
 	m.all = append(m.all, Brand{ID: id, Status: Archived})
 	return len(m.all) - 1
 }
@@ -108,6 +114,7 @@ func (m *merge) replace(i int, in *incoming) error {
 		return nil
 	}
 	m.changed[b.ID] = true
+	// The revision increases only if a brand is or becomes active, or ceases to be.
 	m.active = m.active || b.Status == Active || after.Status == Active
 	*b = after
 	return nil

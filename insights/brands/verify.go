@@ -28,7 +28,8 @@ WHERE b.status = 'active' AND (r.revision IS NULL OR r.revision < 1)`,
 // accountsAtATime bounds the accounts whose brands verifyNames has in memory.
 const accountsAtATime = 100
 
-// verifyNames compares the keys of names and domains, which SQL does not know.
+// verifyNames compares the keys of names and domains, which SQL does not know. It goes through the accounts in the
+// order of their ids, some at a time.
 func verifyNames(ctx context.Context, tx pgx.Tx, report func(string)) error {
 	var last store.ID
 	for {

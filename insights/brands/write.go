@@ -15,6 +15,8 @@ import (
 // *ConflictError, ErrTooManyActive or ErrTooMany.
 func Create(ctx context.Context, pool *pgxpool.Pool, account, id store.ID, c Change) (made *Brand, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		// The bounds and the uniqueness are exact because each change of the account's brands holds this lock until
+		// it commits.
 		s, err := lock(ctx, tx, account)
 		if err != nil {
 			return err
@@ -47,6 +49,7 @@ func Update(ctx context.Context, pool *pgxpool.Pool, account, id store.ID, c Cha
 		if len(faults) > 0 {
 			return &InvalidError{faults}
 		}
+		// Without a change, the revision and the time of the update stay.
 		if changed = before; after.equal(before) {
 			return nil
 		}
@@ -78,6 +81,8 @@ func lock(ctx context.Context, tx pgx.Tx, account store.ID) (*state, error) {
 	b.Queue(insertRevision, account)
 	b.Queue(lockRevision, account)
 	s := &state{account: account}
+	// pendingSince is set only if the account was not waiting for a recount already, so that it is the time of the
+	// oldest change.
 	b.Queue(readRecounted, account).QueryRow(func(row pgx.Row) error {
 		var now time.Time
 		var recounted bool
@@ -118,6 +123,7 @@ func (s *state) draft(b Brand, c Change) (Brand, error) {
 
 // check reports whether a brand may be added or changed as far as that depends on the other active brands.
 func (s *state) check(b *Brand) error {
+	// An archived brand reserves no name and does not count among the active ones.
 	if b.Status != Active {
 		return nil
 	}
@@ -125,18 +131,21 @@ func (s *state) check(b *Brand) error {
 	if conflicts := newTaken(others).conflicts(b); len(conflicts) > 0 {
 		return &ConflictError{conflicts}
 	}
+	// others does not have the brand itself, so a change of an active brand never fails here.
 	if len(others) >= MaxActive {
 		return ErrTooManyActive
 	}
 	return nil
 }
 
+// insert inserts a brand with the next number of its account.
 func (s *state) insert(ctx context.Context, tx pgx.Tx, b *Brand) (*Brand, error) {
 	s.last++
 	return store.ReadOne[Brand](ctx, tx, ErrNotFound, insertBrand, s.account, b.ID, s.last, b.Kind, b.Name, b.Aliases, b.Domains, b.Exclude,
 		b.MatchCase, b.Status)
 }
 
+// update writes the members of a brand that customers set.
 func (s *state) update(ctx context.Context, tx pgx.Tx, b *Brand) (*Brand, error) {
 	return store.ReadOne[Brand](ctx, tx, ErrNotFound, updateBrand, s.account, b.ID, b.Kind, b.Name, b.Aliases, b.Domains, b.Exclude,
 		b.MatchCase, b.Status)
@@ -149,6 +158,7 @@ func (s *state) raise(ctx context.Context, tx pgx.Tx) error {
 }
 
 const (
+	// insertRevision makes the row that lockRevision locks, with the account's first brand.
 	insertRevision = `
 INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) VALUES ($1, 0, now(), now()) ON CONFLICT DO NOTHING`
 
@@ -156,6 +166,8 @@ INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) VA
 
 	selectActiveBrands = `SELECT ` + columns + ` FROM brands WHERE account_id = $1 AND status = 'active' ORDER BY created_at, id`
 
+	// countBrands also returns the highest number. Brands are never deleted but with their account, so no number is
+	// used again.
 	countBrands = `SELECT count(*), COALESCE(max(number), 0) FROM brands WHERE account_id = $1`
 
 	insertBrand = `
@@ -188,6 +200,7 @@ func Draft(ctx context.Context, tx pgx.Tx, account store.ID, replaces *store.ID,
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return nil, 0, err
 	}
+	// A draft of an archived brand is matched as if it were active.
 	c.Status = nil
 	made := Brand{ID: newID}
 	if replaces != nil {
@@ -195,6 +208,7 @@ func Draft(ctx context.Context, tx pgx.Tx, account store.ID, replaces *store.ID,
 		if err != nil {
 			return nil, 0, err
 		}
+		// Only these members of the brand stay: a draft replaces all others.
 		made.ID, made.Number = before.ID, before.Number
 		s.total-- // it takes the place of a brand
 	}

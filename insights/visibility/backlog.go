@@ -34,6 +34,8 @@ func (c *Counter) Backlog(ctx context.Context, db store.Querier) (Backlog, error
 	return readBacklog(ctx, db, selectKnownBehind, MaxBacklog, known)
 }
 
+// readBacklog reads the backlog of the accounts that the statement behind returns, with their revisions and how long
+// they wait.
 func readBacklog(ctx context.Context, db store.Querier, behind string, args ...any) (b Backlog, err error) {
 	rows, err := db.Query(ctx, behind, args...)
 	if err != nil {
@@ -46,6 +48,7 @@ func readBacklog(ctx context.Context, db store.Querier, behind string, args ...a
 	var revisions []int64
 	_, err = pgx.ForEachRow(rows, []any{&account, &revision, &since, &now}, func() error {
 		accounts, revisions = append(accounts, account), append(revisions, revision)
+		// Both times are the database's.
 		b.Oldest = max(b.Oldest, now.Sub(since))
 		return nil
 	})
@@ -53,6 +56,7 @@ func readBacklog(ctx context.Context, db store.Querier, behind string, args ...a
 		return b, err
 	}
 	var stale, missing int64
+	// Each account is compared with its revision, so both are passed as arrays.
 	if err := db.QueryRow(ctx, countStale, accounts, revisions, MaxBacklog).Scan(&stale); err != nil {
 		return b, err
 	}
@@ -62,22 +66,27 @@ func readBacklog(ctx context.Context, db store.Querier, behind string, args ...a
 }
 
 const (
+	// selectBehind returns accounts whose recount has not ended at the present revision.
 	selectBehind = `
 SELECT b.account_id, b.revision, b.pending_since, now() FROM brand_revisions b
 WHERE NOT EXISTS (SELECT FROM visibility_recounts c WHERE c.account_id = b.account_id AND c.revision >= b.revision)
 LIMIT $1`
 
+	// selectKnownBehind is selectBehind for the accounts $2 and the accounts with a recent change, which an index
+	// finds.
 	selectKnownBehind = `
 SELECT b.account_id, b.revision, b.pending_since, now() FROM brand_revisions b
 WHERE (b.account_id = ANY ($2) OR b.changed_at > now() - interval '` + lateSettlement + `')
   AND NOT EXISTS (SELECT FROM visibility_recounts c WHERE c.account_id = b.account_id AND c.revision >= b.revision)
 LIMIT $1`
 
+	// countStale counts the jobs of stale chunks, in up to $3 chunks.
 	countStale = `
 SELECT COALESCE(sum(jobs), 0) FROM (
   SELECT f.jobs FROM unnest($1::uuid[], $2::bigint[]) AS k (account_id, revision)
   JOIN visibility_facts f ON f.account_id = k.account_id AND f.revision < k.revision AND NOT f.deleted LIMIT $3) s`
 
+	// countMissing counts the ended jobs without facts, in up to $1 runs.
 	countMissing = `
 SELECT COALESCE(sum(jobs), 0) FROM (
   SELECT r.jobs_completed + r.jobs_failed - r.jobs_counted AS jobs

@@ -21,6 +21,7 @@ type cache[K comparable, V any] struct {
 	entries    map[K]cached[V]
 }
 
+// A cached value has the estimate with which it was put.
 type cached[V any] struct {
 	value V
 	bytes int
@@ -33,8 +34,10 @@ func newCache[K comparable, V any](max int) cache[K, V] {
 // get returns a value, or the zero value.
 func (c *cache[K, V]) get(key K) V { return c.entries[key].value }
 
+// put adds or replaces a value. A value of more than max bytes is kept alone.
 func (c *cache[K, V]) put(key K, value V, bytes int) {
 	c.remove(key)
+	// The order of a map's keys is random enough.
 	for other := range c.entries {
 		if c.bytes+bytes <= c.max {
 			break
@@ -45,6 +48,7 @@ func (c *cache[K, V]) put(key K, value V, bytes int) {
 	c.bytes += bytes
 }
 
+// remove drops a value, if there is one.
 func (c *cache[K, V]) remove(key K) {
 	c.bytes -= c.entries[key].bytes
 	delete(c.entries, key)
@@ -52,6 +56,7 @@ func (c *cache[K, V]) remove(key K) {
 
 // brandBytes estimates what accountBrands take: mostly the matcher, 30 to 70 bytes for each character of a name.
 func brandBytes(active []brands.Brand) int {
+	// A matcher without names takes about 10 KB.
 	n := 10_000
 	for i := range active {
 		of := &active[i]

@@ -15,11 +15,13 @@ type census struct {
 // seen counts the jobs of a run that have facts, of those that the filter selects.
 type seen struct{ completed, failed int64 }
 
+// newCensus returns a census. Call add for each chosen cell of each chunk, then finish.
 func newCensus(s *selection) *census { return &census{selection: s} }
 
 // add counts the jobs of a cell that the filter selects.
 func (c *census) add(from *chunk, sums *cell) {
 	a := &c.answers
+	// Only ok answers are recounted. What another status says does not depend on the brands.
 	switch ok := int64(sums.ok); {
 	case c.isStale(from):
 		a.Recounting += ok
@@ -31,6 +33,7 @@ func (c *census) add(from *chunk, sums *cell) {
 	a.Empty += int64(sums.empty)
 	a.Truncated += int64(sums.truncated)
 	a.Failed += int64(sums.failed)
+	// finish compares these with the counters of the run.
 	s := &from.run.seen
 	s.completed += int64(sums.ok + sums.empty + sums.truncated)
 	s.failed += int64(sums.failed)
@@ -42,6 +45,8 @@ func (c *census) finish(ctx context.Context) error {
 	for _, r := range c.runs {
 		s := &r.seen
 		jobs, completed, failed := int64(r.total), int64(r.completed), int64(r.failed)
+		// The counts of the run are of all its jobs. If the filter leaves only some cells, their counts come from the
+		// cells and, for jobs without facts, from the results.
 		if c.filter.ofJobs() {
 			jobs = 0
 			chosen := c.chosen(r)
@@ -51,6 +56,7 @@ func (c *census) finish(ctx context.Context) error {
 				}
 			}
 			completed, failed = s.completed, s.failed
+			// Only jobs that an earlier version of the program settled have no facts.
 			if r.counted < r.completed+r.failed {
 				moreCompleted, moreFailed, err := c.uncounted(ctx, r, chosen)
 				if err != nil {
@@ -59,8 +65,10 @@ func (c *census) finish(ctx context.Context) error {
 				completed, failed = completed+moreCompleted, failed+moreFailed
 			}
 		}
+		// Completed jobs without facts wait to be counted for the first time.
 		c.answers.Recounting += completed - s.completed
 		c.answers.Failed += failed - s.failed
+		// A run that is canceled has canceled all jobs that had not ended.
 		if rest := jobs - completed - failed; r.status == "canceled" {
 			c.answers.Canceled += rest
 		} else {
@@ -85,6 +93,7 @@ SELECT ordinal, error_code IS NOT NULL FROM job_results WHERE account_id = $1 AN
 	var isFailed bool
 	_, err = pgx.ForEachRow(rows, []any{&ordinal, &isFailed}, func() error {
 		switch {
+		// The cell of an ordinal is (ordinal − 1) / repetitions.
 		case counted[ordinal] || !chosen[(ordinal-1)/r.repetitions]:
 		case isFailed:
 			failed++

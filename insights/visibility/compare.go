@@ -12,17 +12,17 @@ import (
 
 // A Comparison is the change between two sides, over the answers that both have measured in the same way.
 type Comparison struct {
-	Revision          int64
+	Revision          int64 // of the account's brands
 	Current, Baseline Side
-	Questions         int // of the basket
-	AsOf              time.Time
+	Questions         int       // of the basket
+	AsOf              time.Time // the time of the snapshot
 	Rows              []Change
 }
 
 // A Side describes one side of a comparison.
 type Side struct {
 	Answers  Answers
-	Compared int64
+	Compared int64 // ok answers in the basket
 	LeftOut  LeftOut
 }
 
@@ -47,12 +47,12 @@ type RateChange struct {
 	Moved             []Moved
 }
 
-// Moved is a question whose rate changed.
+// Moved is a question whose rate changed. The rates are of this question alone.
 type Moved struct {
 	Question          string
 	Current, Baseline Share
 	Difference        Decimal
-	difference        float64
+	difference        float64 // unrounded, for the order
 }
 
 // maxMoved is the maximum number of questions that a rate lists.
@@ -77,7 +77,7 @@ type side struct {
 // A sideSum sums ok answers.
 type sideSum struct {
 	ok, known int32
-	brands    []brandSum
+	brands    []brandSum // by the index of the active brand
 }
 
 func newSide(g *grouping) *side {
@@ -89,6 +89,7 @@ func (s *side) add(r *run, c *cell) {
 	if c.ok == 0 {
 		return
 	}
+	// The number of a cell is model number × questions + question number.
 	key := measured{r.questions[int(c.no)%len(r.questions)], r.models[int(c.no)/len(r.questions)], r.country, r.language, r.measured}
 	var by served
 	if c.version != nil {
@@ -97,6 +98,7 @@ func (s *side) add(r *run, c *cell) {
 	if s.found[key] == nil {
 		s.found[key] = make(map[served]*sideSum)
 	}
+	// Answers of one question by several served models have separate sums, because only equal models are compared.
 	sum := s.found[key][by]
 	if sum == nil {
 		sum = &sideSum{brands: make([]brandSum, len(s.grouping.brands))}
@@ -114,6 +116,7 @@ func (s *side) add(r *run, c *cell) {
 
 // servedModel returns a model's version without one date at its end.
 func servedModel(version string) string {
+	// Only one date is removed, at the end.
 	for _, length := range []int{len("-2026-03-05"), len("-20260305")} {
 		at := len(version) - length
 		if at < 0 || version[at] != '-' && version[at] != '@' {
@@ -150,6 +153,7 @@ func (s *side) basket(other *side) (map[string][]*sideSum, Side) {
 	for key, versions := range s.found {
 		for by, sum := range versions {
 			n := int64(sum.ok)
+			// The order of the cases is the order in which reasons apply.
 			switch {
 			case other.found[key] == nil:
 				of.LeftOut.NotMeasured += n
@@ -172,12 +176,14 @@ func compare(current, baseline *side) *Comparison {
 	var now, before map[string][]*sideSum
 	now, c.Current = current.basket(baseline)
 	before, c.Baseline = baseline.basket(current)
+	// A question is in the basket of one side only if the other side has a comparable answer.
 	questions := slices.Sorted(maps.Keys(now)) // the same on both sides
 	c.Questions = len(questions)
 	g := current.grouping
 	shown := g.rowBrands()
 	for i := range shown {
 		at := g.index.of(shown[i].Number)
+		// The citation rate is over answers with known sources, the mention rate over all ok answers.
 		mention := func(s *sideSum) split { return split{s.brands[at].mentioned, s.ok} }
 		citation := func(s *sideSum) split { return split{s.brands[at].cited, s.known} }
 		c.Rows = append(c.Rows, Change{
@@ -189,6 +195,8 @@ func compare(current, baseline *side) *Comparison {
 	return c
 }
 
+// newRateChange compares one rate over the questions. of takes what the rate counts from a sum; reason says why a
+// side has no value.
 func newRateChange(questions []string, now, before map[string][]*sideSum, of func(*sideSum) split, reason string) RateChange {
 	current, baseline := splits(questions, now, of), splits(questions, before, of)
 	c := RateChange{Current: newRate(current, reason), Baseline: newRate(baseline, reason), Verdict: NotComparable, Reason: reason, Moved: []Moved{}}
@@ -196,12 +204,14 @@ func newRateChange(questions []string, now, before map[string][]*sideSum, of fun
 		return c
 	}
 	d, verdict := difference(&c.Current, &c.Baseline)
+	// The reason is only for rates that cannot be compared.
 	c.Difference, c.Verdict, c.Reason = &d, verdict, ""
 	for i, question := range questions {
 		a, b := current[i], baseline[i]
 		if a.of == 0 || b.of == 0 {
 			continue
 		}
+		// The difference of two fractions, exact until it is rounded.
 		numerator, denominator := int64(a.count)*int64(b.of)-int64(b.count)*int64(a.of), int64(a.of)*int64(b.of)
 		if numerator == 0 {
 			continue
@@ -211,6 +221,7 @@ func newRateChange(questions []string, now, before map[string][]*sideSum, of fun
 			Difference: Ratio(numerator, denominator), difference: float64(numerator) / float64(denominator),
 		})
 	}
+	// The largest changes come first, whatever their direction.
 	slices.SortFunc(c.Moved, func(a, b Moved) int {
 		return cmp.Or(cmp.Compare(math.Abs(b.difference), math.Abs(a.difference)), cmp.Compare(a.Question, b.Question))
 	})
@@ -218,6 +229,7 @@ func newRateChange(questions []string, now, before map[string][]*sideSum, of fun
 	return c
 }
 
+// splits adds up the sums of each question, which are of several models and other members of the basket.
 func splits(questions []string, sums map[string][]*sideSum, of func(*sideSum) split) []split {
 	all := make([]split, len(questions))
 	for i, question := range questions {

@@ -18,7 +18,7 @@ import (
 	"aiv/store"
 )
 
-// Config contains what a Counter depends on.
+// Config contains what a Counter depends on. The functions read tables that this package does not own.
 type Config struct {
 	Pool   *pgxpool.Pool // for Recount and Merge
 	Outage *store.Outage // on Citus
@@ -43,8 +43,9 @@ type EndedJob struct {
 type Counter struct {
 	cfg       Config
 	recounted atomic.Uint64
-	looked    time.Time // when Recount last looked at all accounts
+	looked    time.Time // when Recount last looked at all accounts; only Recount uses it, whose calls do not overlap
 
+	// mu protects the fields below. It is not held while the database is read or an answer is matched.
 	mu         sync.Mutex
 	behind     []store.ID // the accounts with answers to recount, when Recount last looked at all accounts
 	brandCache cache[store.ID, *accountBrands]
@@ -57,6 +58,7 @@ type runKey struct{ Account, Run store.ID }
 
 // NewCounter returns a Counter.
 func NewCounter(cfg Config) *Counter {
+	// Without a limit, SetMemoryLimit returns the greatest int64, and the bound is 1 GiB.
 	maxBrandBytes := int(min(debug.SetMemoryLimit(-1)/2, 1<<30)) // -1 only returns the limit
 	return &Counter{
 		cfg:        cfg,
@@ -72,12 +74,13 @@ func (c *Counter) Recounted() uint64 { return c.recounted.Load() }
 type accountBrands struct {
 	version brands.Version
 	numbers []int32 // by the index of the matcher's brand
-	own     []bool  // by number
+	own     []bool  // by number, up to the last own brand
 	matcher *match.Matcher
 
 	questions map[string]*match.Question // by text; protected by the Counter's mu
 }
 
+// isOwn reports whether a brand, by its number, is an active own brand.
 func (b *accountBrands) isOwn(brand int32) bool { return int(brand) < len(b.own) && b.own[brand] }
 
 // A countedRun is what counting needs of a run. It never changes.
@@ -102,6 +105,8 @@ func (c *Counter) Count(ctx context.Context, tx store.Tx, b *pgx.Batch, jobs []J
 		}
 		byRun[k] = append(byRun[k], j)
 	}
+	// The versions are read in this transaction: a change that commits later raises the revision, and so makes the
+	// facts stale.
 	versions, err := brands.ReadVersions(ctx, tx, accounts)
 	if err != nil {
 		return err
@@ -116,6 +121,8 @@ func (c *Counter) Count(ctx context.Context, tx store.Tx, b *pgx.Batch, jobs []J
 		if err != nil {
 			return err
 		}
+		// The chunks may be small. Merge joins them later, so that the settlement changes no row that another one
+		// changes.
 		rows = append(rows, newChunks(r, active.version.Revision, c.count(active, r, ofRun), active.isOwn, false, false)...)
 	}
 	batchChunks(b, rows)
@@ -143,6 +150,7 @@ func (c *Counter) Prepare(jobs []Job) []*Prepared {
 		c.mu.Lock()
 		b, r := c.brandCache.get(k.Account), c.runCache.get(k)
 		c.mu.Unlock()
+		// Count reads them in the transaction. It then keeps them for the next jobs of the run.
 		if b == nil || r == nil {
 			continue
 		}
@@ -177,6 +185,7 @@ func (c *Counter) brandsAt(ctx context.Context, db store.Querier, account store.
 	if known != nil && known.version.Equal(version) {
 		return known, nil
 	}
+	// The lock is not held: two goroutines may read the same brands, and the later one replaces the cached ones.
 	active, revision, err := brands.ReadActive(ctx, db, account)
 	if err != nil {
 		return nil, err
@@ -215,6 +224,7 @@ func (c *Counter) run(ctx context.Context, db store.Querier, account, id store.I
 // lockCountedRun returns what counting needs of a run, and keeps the run from being deleted until the end of the
 // transaction. It returns nil if the run does not exist, or if it or its answers are being deleted.
 func (c *Counter) lockCountedRun(ctx context.Context, tx pgx.Tx, account, id store.ID) (*countedRun, error) {
+	// Settlements change the counters of the run, which FOR KEY SHARE lets them do.
 	r, err := readRun(ctx, tx, account, id, " FOR KEY SHARE SKIP LOCKED")
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
@@ -264,10 +274,12 @@ func (c *Counter) question(b *accountBrands, text string) *match.Question {
 	if known != nil {
 		return known
 	}
+	// Two goroutines may read the same question at once. Either result may stay.
 	q := b.matcher.Question(text)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	bytes := 20 + len(text)
+	// Which questions are still used is not known, so all are dropped at once.
 	if c.asked += bytes; c.asked > maxAsked {
 		for _, of := range c.brandCache.entries {
 			of.value.questions = make(map[string]*match.Question)
@@ -280,6 +292,7 @@ func (c *Counter) question(b *accountBrands, text string) *match.Question {
 
 // fact counts one job, unless it was counted before with the same brands.
 func (c *Counter) fact(b *accountBrands, r *countedRun, j *Job) Fact {
+	// The same pointer means the same version of the brands, because a new version makes another one.
 	if j.Prepared != nil && j.Prepared.brands == b {
 		return j.Prepared.fact
 	}
@@ -293,6 +306,7 @@ func (c *Counter) fact(b *accountBrands, r *countedRun, j *Job) Fact {
 		f.Status = Truncated
 		return f
 	}
+	// Ordinals count from 1: for each model all questions, each of them with its repetitions in a row.
 	question := c.question(b, r.texts[int(j.Ordinal-1)/int(r.repetitions)%len(r.texts)])
 	found := b.matcher.Match(match.Answer{Text: j.Answer.Text, Question: question, Citations: j.Answer.Citations})
 	if found.Empty {
@@ -307,6 +321,7 @@ func (c *Counter) fact(b *accountBrands, r *countedRun, j *Job) Fact {
 		f.Brands = append(f.Brands, BrandFact{Brand: b.numbers[result.Brand], Mentions: int32(result.Mentions), Position: int32(result.Position),
 			Citations: int32(result.Citations), Flags: result.Flags})
 	}
+	// The encoding needs ascending numbers, and the matcher's order is by name.
 	slices.SortFunc(f.Brands, func(a, b BrandFact) int { return int(a.Brand - b.Brand) })
 	for _, p := range found.Pages {
 		page := Page{Key: p.Key, Host: p.Host}
@@ -318,6 +333,7 @@ func (c *Counter) fact(b *accountBrands, r *countedRun, j *Job) Fact {
 	return f
 }
 
+// newAccountBrands compiles the matcher, which takes most of the time and memory.
 func newAccountBrands(active []brands.Brand, version brands.Version) *accountBrands {
 	b := &accountBrands{version: version, matcher: brands.Compile(active), questions: make(map[string]*match.Question)}
 	for i := range active {

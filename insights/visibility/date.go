@@ -7,11 +7,13 @@ import (
 // A date is a day of the calendar, in days since 1970-01-01.
 type date int32
 
+// dateOf returns the day of a time in its location.
 func dateOf(t time.Time) date {
 	y, m, d := t.Date()
 	return date(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / 86400)
 }
 
+// utc returns midnight UTC of the day, for arithmetic with package time.
 func (d date) utc() time.Time { return time.Unix(int64(d)*86400, 0).UTC() }
 
 func (d date) String() string { return d.utc().Format(time.DateOnly) }
@@ -21,6 +23,7 @@ func bucketOf(t time.Time, by Dimension, zone *time.Location) date {
 	d := dateOf(t.In(zone))
 	switch day := d.utc(); by {
 	case ByWeek:
+		// Weekday counts from Sunday, so this is the number of days since Monday.
 		return d - date((day.Weekday()+6)%7)
 	case ByMonth:
 		return d - date(day.Day()-1)
@@ -51,6 +54,8 @@ func StartOfDay(year int, month time.Month, day int, zone *time.Location) time.T
 	midnight := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 	want := dateOf(midnight)
 	var start time.Time
+	// The offset of the zone may change near midnight. Each offset in use around the day gives a candidate, and the
+	// earliest that is midnight there is the start.
 	for _, near := range []time.Time{midnight.Add(-36 * time.Hour), midnight, midnight.Add(36 * time.Hour)} {
 		_, offset := near.In(zone).Zone()
 		t := midnight.Add(-time.Duration(offset) * time.Second).In(zone)

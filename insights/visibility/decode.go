@@ -13,8 +13,10 @@ type reader struct {
 	damaged bool
 }
 
+// fail marks the bytes as damaged and skips the rest of them, so that loops over what remains end.
 func (r *reader) fail() { r.at, r.damaged = len(r.b), true }
 
+// int reads a number. Numbers beyond int32 are damage.
 func (r *reader) int() int32 {
 	if r.at < len(r.b) && r.b[r.at] < 0x80 { // most numbers
 		r.at++
@@ -29,7 +31,8 @@ func (r *reader) int() int32 {
 	return int32(n)
 }
 
-// count reads a number of items, each of which takes at least one byte.
+// count reads a number of items, each of which takes at least one byte. The bound keeps a damaged number from making
+// the caller allocate much memory.
 func (r *reader) count() int {
 	n := int(r.int())
 	if n > len(r.b)-r.at {
@@ -39,12 +42,14 @@ func (r *reader) count() int {
 	return n
 }
 
+// text reads a text, which is a copy.
 func (r *reader) text() string {
 	n := r.count()
 	r.at += n
 	return string(r.b[r.at-n : r.at])
 }
 
+// skipText skips a text without a copy.
 func (r *reader) skipText() { r.at += r.count() }
 
 // begin reads the version of the form.
@@ -63,6 +68,7 @@ func (r *reader) versions() []*string {
 	return all
 }
 
+// version returns the version with number n; 0 is nil, not reported.
 func version(all []*string, n int32, r *reader) *string {
 	if int(n) >= len(all) {
 		r.fail()
@@ -76,6 +82,7 @@ func version(all []*string, n int32, r *reader) *string {
 func (r *reader) brandSum() brandSum {
 	if len(r.b)-r.at >= 8 {
 		n := binary.LittleEndian.Uint64(r.b[r.at:])
+		// No byte of the seven continues a varint, so each byte is a number.
 		if n&0x80808080808080 == 0 {
 			r.at += 7
 			return brandSum{
@@ -89,6 +96,7 @@ func (r *reader) brandSum() brandSum {
 	}
 }
 
+// end returns an error if the bytes were damaged, or if some were not read.
 func (r *reader) end() error {
 	if r.damaged || r.at < len(r.b) {
 		return errDamaged
@@ -101,6 +109,7 @@ func eachCell(column []byte, n int, f func(*cell)) error {
 	r := &reader{b: column}
 	r.begin()
 	all := r.versions()
+	// One cell is used for all, with its list of brands, to save allocations.
 	var c cell
 	for range r.count() {
 		c.no += r.int()
@@ -114,6 +123,7 @@ func eachCell(column []byte, n int, f func(*cell)) error {
 			sums = append(sums, s)
 		}
 		c.brands = sums
+		// f may use the number as an index.
 		if c.no < 0 || int(c.no) >= n {
 			r.fail()
 		}
@@ -150,8 +160,10 @@ func (d *sourceDecoder) decode(column []byte, begin func([]encodedSource), f fun
 		r.int()
 		d.sources = append(d.sources, column[from:r.at])
 	}
+	// Cells refer to the sources by their index in this list.
 	begin(d.sources)
 	c := &d.cell
+	// The decoder was used for another column.
 	c.no = 0
 	for range r.count() {
 		c.no += r.int()
@@ -159,6 +171,7 @@ func (d *sourceDecoder) decode(column []byte, begin func([]encodedSource), f fun
 		sums := c.sources[:0]
 		for range r.count() {
 			v := r.int()
+			// A source that is cited once has all its sums in the low bits of v; see encodeSources.
 			s := sourceSum{source: v >> 2, answers: 1, pages: 1, gapAnswers: v & 1, gap: v & 1}
 			if v&manyCitations != 0 {
 				s.answers, s.pages, s.gapAnswers, s.gap = r.int(), r.int(), r.int(), r.int()
@@ -185,6 +198,7 @@ func decodeFacts(column []byte) ([]Fact, error) {
 	pages := make([]Page, 0, 16)
 	for range r.count() {
 		p := Page{Key: r.text()}
+		// See encodeFacts for the low bit.
 		owner := r.int()
 		p.Owner, p.Host = owner>>1, hostOfKey(p.Key)
 		if owner&1 != 0 {
@@ -198,6 +212,7 @@ func decodeFacts(column []byte) ([]Fact, error) {
 	for range n {
 		ordinal += r.int()
 		head := r.int()
+		// The bits of head are documented in encodeFacts.
 		f := Fact{Ordinal: ordinal, Status: Status(head >> 1 & 3), Known: head&1 != 0, Version: version(all, head>>3, r)}
 		if f.Status == OK {
 			brand := int32(0)

@@ -14,10 +14,12 @@ const form = 1
 // errDamaged is returned for bytes that encode did not write.
 var errDamaged = errors.New("facts are damaged")
 
+// appendText appends the length of a text and the text.
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
+// appendInts appends numbers, none of which may be negative.
 func appendInts(b []byte, numbers ...int32) []byte {
 	for _, n := range numbers {
 		b = binary.AppendUvarint(b, uint64(n))
@@ -31,6 +33,7 @@ type versions struct {
 	index map[string]int32
 }
 
+// number returns the number of a version, and adds it if it is new.
 func (v *versions) number(version *string) int32 {
 	if version == nil {
 		return 0
@@ -47,6 +50,7 @@ func (v *versions) number(version *string) int32 {
 	return n
 }
 
+// append appends the texts of the versions, by which the reader resolves their numbers.
 func (v *versions) append(b []byte) []byte {
 	b = appendInts(b, int32(len(v.texts)))
 	for _, text := range v.texts {
@@ -57,6 +61,7 @@ func (v *versions) append(b []byte) []byte {
 
 // encodeCells returns the column cells.
 func encodeCells(cells []cell) []byte {
+	// The versions come before the cells that refer to them, so all cells are read twice.
 	var all versions
 	for i := range cells {
 		all.number(cells[i].version)
@@ -91,6 +96,7 @@ func encodeSources(sources []source, cells []sourceCell) []byte {
 		before = c.no
 		for _, s := range c.sources {
 			switch {
+			// Bit 0 of the number is gap, and bit 1 is manyCitations.
 			case s.answers == 1 && s.pages == 1 && s.gap == s.gapAnswers:
 				b = binary.AppendUvarint(b, uint64(s.source)<<2|uint64(s.gap))
 			default:
@@ -126,12 +132,15 @@ func encodeFacts(facts []Fact) []byte {
 	for _, p := range pages {
 		b = appendText(b, p.Key)
 		if p.Host == hostOfKey(p.Key) {
+			// The low bit tells whether a host follows: only behind an opaque redirector it differs from the host of
+			// the key.
 			b = appendInts(b, p.Owner<<1)
 		} else {
 			b = appendText(appendInts(b, p.Owner<<1|1), p.Host)
 		}
 	}
 	b = appendInts(b, int32(len(facts)))
+	// next is the page that a fact is expected to cite: the first that no fact before it has cited.
 	before, next := int32(0), int32(0)
 	for i := range facts {
 		f := &facts[i]
@@ -139,8 +148,10 @@ func encodeFacts(facts []Fact) []byte {
 		if f.Known {
 			known = 1
 		}
+		// One number has the version, two bits of the status, and whether the sources are known.
 		b = appendInts(b, f.Ordinal-before, all.number(f.Version)<<3|int32(f.Status)<<1|known)
 		before = f.Ordinal
+		// Other facts have no brands and no pages.
 		if f.Status != OK {
 			continue
 		}
@@ -148,12 +159,14 @@ func encodeFacts(facts []Fact) []byte {
 		brand := int32(0)
 		for j := range f.Brands {
 			s := &f.Brands[j]
+			// The three flags of package match take the low bits.
 			b = appendInts(b, s.Brand-brand, s.Mentions<<3|int32(s.Flags), s.Position, s.Citations)
 			brand = s.Brand
 		}
 		b = appendInts(b, int32(len(f.Pages)))
 		for _, p := range f.Pages {
 			at := index[p]
+			// Pages are numbered by their first citation, so at is never more than next.
 			b = appendInts(b, next-at)
 			if at == next {
 				next++
@@ -163,6 +176,7 @@ func encodeFacts(facts []Fact) []byte {
 	return b
 }
 
+// countPages returns the number of pages of all facts. A page of several answers counts in each.
 func countPages(facts []Fact) (n int) {
 	for i := range facts {
 		n += len(facts[i].Pages)

@@ -6,6 +6,7 @@ import "aiv/insights/brands/match"
 type Fact struct {
 	Ordinal int32
 	Status  Status
+	// The citation rate of a brand is over answers with known sources only.
 	Known   bool    // the answer's sources are known
 	Version *string // the served model, as the worker reported it
 
@@ -25,7 +26,8 @@ const (
 	Failed
 )
 
-// A BrandFact is what an answer shows of one brand.
+// A BrandFact is what an answer shows of one brand. Brands are numbered, so that facts take little space and outlive
+// a change of the brand's name.
 type BrandFact struct {
 	Brand     int32 // the brand's number in its account
 	Mentions  int32 // that are counted; 0: not mentioned

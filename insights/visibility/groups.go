@@ -12,13 +12,13 @@ import (
 // A group collects the ok answers of one combination of group values.
 type group struct {
 	key       groupKey
-	pages     int64
+	pages     int64           // that the ok answers cite, of any owner
 	questions map[int32]int32 // indices of answers by the number of the question
 	answers   []questionSum
 	brands    [][]brandSum // by the brand's index, then by question
 }
 
-// A questionSum counts the answers to one question.
+// A questionSum counts the answers to one question. known counts the ones whose sources are known.
 type questionSum struct{ ok, known int32 }
 
 // A groupKey contains the values of a group by dimension. Unused values are zero.
@@ -31,6 +31,7 @@ type groupValue struct {
 	yes  bool
 }
 
+// compare orders values; false is before true. Of the three fields only one is used in a dimension.
 func (v groupValue) compare(other groupValue) int {
 	no := func(yes bool) int {
 		if yes {
@@ -54,6 +55,7 @@ func (g *group) question(number int32) int32 {
 // brand returns the sums of a brand for a question.
 func (g *group) brand(brand, question int32) *brandSum {
 	sums := g.brands[brand]
+	// Most brands occur in few questions, so the slice grows only as far as needed.
 	if n := int(question) + 1; n > len(sums) {
 		sums = append(sums, make([]brandSum, n-len(sums))...)
 		g.brands[brand] = sums
@@ -81,6 +83,7 @@ type grouping struct {
 // A brandIndex maps the numbers of brands to their index among the active ones, plus one.
 type brandIndex []int32
 
+// newBrandIndex returns the index of active brands.
 func newBrandIndex(active []brands.Brand) (index brandIndex) {
 	for i, b := range active {
 		for int(b.Number) >= len(index) {
@@ -99,9 +102,12 @@ func (x brandIndex) of(number int32) int32 {
 	return x[number] - 1
 }
 
+// newGrouping returns a grouping without groups. questions may be nil if neither the filter nor a dimension needs
+// them.
 func newGrouping(q *Query, active []brands.Brand, questions map[string]*question) *grouping {
 	g := &grouping{query: q, questions: questions, brands: active, index: newBrandIndex(active), groups: make(map[groupKey]*group),
 		numbers: make(map[string]int32)}
+	// Without rows there is nothing to group, and one group keeps the sums small.
 	if len(g.rowBrands()) > 0 {
 		g.by = q.GroupBy
 	}
@@ -119,10 +125,12 @@ type target struct {
 func (g *grouping) targets(r *run) ([]target, error) {
 	all := make([]target, len(r.models)*len(r.questions))
 	f := &g.query.Filter
+	// The questions are looked up once for all models.
 	chosen, numbers := make([]bool, len(r.questions)), make([]int32, len(r.questions))
 	for i, id := range r.questions {
 		chosen[i], numbers[i] = f.accepts(id, g.questions[id]), number(g.numbers, id)
 	}
+	// Neighbouring cells are mostly of one group.
 	var last *group
 	for m, model := range r.models {
 		if f.Model != "" && f.Model != model {
@@ -144,6 +152,7 @@ func (g *grouping) targets(r *run) ([]target, error) {
 	return all, nil
 }
 
+// key returns the group of a cell, and extends the range of buckets to it.
 func (g *grouping) key(r *run, model, id string) (key groupKey) {
 	for i, by := range g.by {
 		v := &key[i]
@@ -173,6 +182,8 @@ func (g *grouping) key(r *run, model, id string) (key groupKey) {
 	return key
 }
 
+// group returns the group of a key. It fails as soon as the response would have too many rows, which also bounds
+// memory.
 func (g *grouping) group(key groupKey) (*group, error) {
 	found := g.groups[key]
 	if found == nil {
@@ -206,9 +217,11 @@ func (g *grouping) add(t target, c *cell) {
 	for i := range c.brands {
 		from := &c.brands[i]
 		at := g.index.of(from.brand)
+		// A frozen answer may have facts of a brand that is archived now.
 		if at < 0 {
 			continue
 		}
+		// Sums are kept by question, because effective sizes depend on how answers are spread over questions.
 		to := group.brand(at, t.question)
 		to.mentioned += from.mentioned
 		to.mentions += from.mentions
@@ -221,6 +234,7 @@ func (g *grouping) add(t target, c *cell) {
 
 // sorted returns the groups of the response in order: groups of jobs, and the buckets of the window without jobs.
 func (g *grouping) sorted() ([]*group, error) {
+	// Without group_by there is one group, also if no job was found.
 	if len(g.by) == 0 {
 		if _, err := g.group(groupKey{}); err != nil {
 			return nil, err
@@ -246,11 +260,14 @@ func (g *grouping) fill(at int) error {
 		return nil
 	}
 	if g.query.To != nil {
+		// The end of the window is exclusive.
 		last = bucketOf(g.query.To.Add(-1), by, g.query.Zone)
 	} else if !g.hasBuckets {
 		return nil
 	}
+	// others are the combinations of the other dimensions, each of which gets all buckets.
 	others := make(map[groupKey]bool)
+	// The date is cleared, so that each combination is there once.
 	for key := range g.groups {
 		key[at].date = 0
 		others[key] = true
@@ -258,6 +275,7 @@ func (g *grouping) fill(at int) error {
 	if len(g.by) == 1 {
 		others[groupKey{}] = true
 	}
+	// others is empty if no job was found and there are other dimensions: then there are no groups.
 	for date := first; date <= last && len(others) > 0; date = date.next(by) {
 		if by == ByDay && !date.existsIn(g.query.Zone) {
 			continue

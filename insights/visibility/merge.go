@@ -17,6 +17,7 @@ const manySmall = 64
 // one run. If it fails for one run, because of damaged facts for example, Merge continues with the others, and returns
 // the first such error at the end. It returns how many chunks it replaced.
 func (c *Counter) Merge(ctx context.Context) (replaced int64, err error) {
+	// Each call finds up to a thousand runs. The task is repeated, so the others come later.
 	found, err := store.Collect(ctx, c.cfg.Pool, pgx.RowToStructByPos[runKey], selectSmall, manySmall)
 	if err != nil {
 		return 0, err
@@ -53,6 +54,7 @@ func (c *Counter) mergeRun(ctx context.Context, account, id store.ID) (replaced 
 	err = pgx.BeginFunc(ctx, c.cfg.Pool, func(tx pgx.Tx) error {
 		replaced = 0
 		r, err := c.lockCountedRun(ctx, tx, account, id)
+		// A run that is being deleted, or whose answers are, is left alone.
 		if err != nil || r == nil {
 			return err
 		}
@@ -60,6 +62,7 @@ func (c *Counter) mergeRun(ctx context.Context, account, id store.ID) (replaced 
 		if err != nil {
 			return err
 		}
+		// Chunks of different revisions are recounted at different times, and deleted ones never.
 		type kind struct {
 			revision int64
 			deleted  bool
@@ -83,7 +86,9 @@ func (c *Counter) mergeRun(ctx context.Context, account, id store.ID) (replaced 
 		if err != nil {
 			return err
 		}
+		// So far the batch has one deletion for each chunk.
 		replaced = int64(b.Len())
+		// A final run gets no more chunks, so its chunks are whole even if they are small.
 		for k, all := range facts {
 			batchChunks(&b, newChunks(r, k.revision, all, isOwn, k.deleted, r.final))
 		}

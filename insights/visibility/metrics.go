@@ -14,13 +14,13 @@ import (
 
 // Metrics are the numbers of brands, by group.
 type Metrics struct {
-	Revision  int64
+	Revision  int64 // of the account's brands
 	Answers   Answers
-	Questions int // with ok answers
-	Runs      int // that have ok answers
-	Versions  []string
-	Models    []Served
-	AsOf      time.Time
+	Questions int       // with ok answers
+	Runs      int       // that have ok answers
+	Versions  []string  // of the methodology, sorted
+	Models    []Served  // most answers first, up to maxServed
+	AsOf      time.Time // the time of the snapshot
 	Rows      []Row
 }
 
@@ -68,6 +68,7 @@ func ReadMetrics(ctx context.Context, db store.Querier, account store.ID, q *Que
 	return m, err
 }
 
+// readMetrics reads the metrics in a transaction, by one pass over the cells of all chunks.
 func readMetrics(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*Metrics, error) {
 	needQuestions := slices.Contains(q.GroupBy, ByTopic) || slices.Contains(q.GroupBy, ByBranded)
 	s, err := newSelection(ctx, tx, account, &q.Filter, needQuestions)
@@ -75,6 +76,7 @@ func readMetrics(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*M
 		return nil, err
 	}
 	g, all := newGrouping(q, s.brands, s.questions), newCensus(s)
+	// The group of each cell is found once for each run, because many chunks have the same cells.
 	runs := make(map[*run]*measuredRun, len(s.runs))
 	for _, r := range s.runs {
 		targets, err := g.targets(r)
@@ -88,11 +90,13 @@ func readMetrics(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*M
 		r, stale := runs[c.run], s.isStale(c)
 		n := len(c.run.questions)
 		return eachCell(c.cells, len(r.targets), func(cell *cell) {
+			// A cell that the filter does not select counts nowhere, not in the census either.
 			t := r.targets[cell.no]
 			if t.group == nil {
 				return
 			}
 			all.add(c, cell)
+			// The census has counted a stale answer as recounting. It counts in no number.
 			if stale || cell.ok == 0 {
 				return
 			}
@@ -112,6 +116,7 @@ func readMetrics(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*M
 		return nil, err
 	}
 	m := &Metrics{Revision: s.revision, Answers: all.answers, Models: served.list(), AsOf: s.asOf, Rows: rows}
+	// These numbers are of runs and questions with ok answers only.
 	versions, questions := make(map[string]bool), make(map[string]bool)
 	for r, measured := range runs {
 		if !slices.Contains(measured.answered, true) {
@@ -148,6 +153,7 @@ func (g *grouping) rows() ([]Row, error) {
 	}
 	rows := make([]Row, 0, len(groups)*len(shown))
 	for _, group := range groups {
+		// All active brands count, whichever of them have rows.
 		var voices int64 // the denominator of the share of voice
 		for i := range group.brands {
 			for j := range group.brands[i] {
@@ -176,11 +182,13 @@ func (g *group) row(b *brands.Brand, index int) Row {
 	mention, citation, first := make([]split, len(g.answers)), make([]split, len(g.answers)), make([]split, len(g.answers))
 	for q, answers := range g.answers {
 		mention[q].of, citation[q].of = answers.ok, answers.known
+		// The brand occurs in no answer to this question or a later one.
 		if q >= len(g.brands[index]) {
 			continue
 		}
 		s := &g.brands[index][q]
 		mention[q].count, citation[q].count = s.mentioned, s.cited
+		// The first rate is over the answers that mention the brand.
 		first[q] = split{s.first, s.mentioned}
 		positions, pages = positions+int64(s.positions), pages+int64(s.pages)
 		mentioned, mentions = mentioned+int64(s.mentioned), mentions+int64(s.mentions)

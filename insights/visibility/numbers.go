@@ -23,6 +23,7 @@ func (d Decimal) Append(b []byte) []byte {
 	b = strconv.AppendInt(b, int64(d/decimals), 10)
 	if rest := d % decimals; rest > 0 {
 		b = append(b, '.')
+		// unit is the place of the next digit: tenths first.
 		for unit := Decimal(decimals / 10); rest > 0; unit /= 10 {
 			b = append(b, byte('0'+rest/unit))
 			rest %= unit
@@ -39,6 +40,7 @@ func Ratio(a, b int64) Decimal {
 	if a < 0 {
 		return -Ratio(-a, b)
 	}
+	// The quotient is (2·a·10,000 + b) / 2b in 128 bits, so the half is added before the division truncates.
 	hi, lo := bits.Mul64(uint64(a), 2*decimals)
 	lo, carry := bits.Add64(lo, uint64(b), 0)
 	quotient, _ := bits.Div64(hi+carry, lo, 2*uint64(b))
@@ -55,6 +57,7 @@ type Share struct {
 	Reason    string // why there is no value; empty if there is one
 }
 
+// newShare returns count / of, or no value for the reason if of is 0.
 func newShare(count, of int64, reason string) Share {
 	s := Share{Count: count, Of: of}
 	if of == 0 {
@@ -69,7 +72,7 @@ func newShare(count, of int64, reason string) Share {
 type Rate struct {
 	Share
 	Low, High, Effective *Decimal // nil with the value
-	LowSample            bool
+	LowSample            bool     // the interval is wider than maxWidth, or there is none
 
 	low, high, effective float64 // unrounded
 }
@@ -106,6 +109,7 @@ type split struct{ count, of int32 }
 func wilson(count, of int64, n, z float64) (low, high float64) {
 	p := float64(count) / float64(of)
 	center, margin := p+z*z/(2*n), z*math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
+	// At the ends, rounding errors must not leave a limit just inside of 0 or 1.
 	low, high = (center-margin)/(1+z*z/n), (center+margin)/(1+z*z/n)
 	if count == 0 {
 		low = 0
@@ -135,15 +139,18 @@ func effective(questions []split, count, of int64) (float64, Decimal) {
 		if d < 0 {
 			d = -d
 		}
+		// S is summed in 128 bits.
 		h, l := bits.Mul64(uint64(d), uint64(d))
 		var carry uint64
 		lo, carry = bits.Add64(lo, l, 0)
 		hi, _ = bits.Add64(hi, h, carry)
 	}
+	// whole returns the number of answers, which is the maximum.
 	whole := func() (float64, Decimal) { return float64(of), Decimal(of * decimals) }
 	if k <= 1 || hi == 0 && lo == 0 || count == 0 || count == of {
 		return whole()
 	}
+	// The product of the factors may need more than 64 bits.
 	size := new(big.Int).SetInt64(count)
 	for _, factor := range []int64{of - count, of, of, k - 1} {
 		size.Mul(size, big.NewInt(factor))
@@ -175,6 +182,7 @@ const (
 // difference compares two rates that have values (Newcombe, Statistics in Medicine 17, 1998, method 10).
 func difference(current, baseline *Rate) (Difference, string) {
 	p1, p2 := float64(current.Count)/float64(current.Of), float64(baseline.Count)/float64(baseline.Of)
+	// The verdict is by the unrounded limits.
 	low, high := newcombe(p1, p2, current.low, current.high, baseline.low, baseline.high)
 	verdict := NoClearChange
 	switch {
@@ -196,6 +204,7 @@ func newcombe(p1, p2, low1, high1, low2, high2 float64) (low, high float64) {
 // Beyond reports whether the interval of the difference with another quantile of the normal distribution lies wholly on
 // the side of 0 of the verdict, which must be Up or Down.
 func (c *RateChange) Beyond(z float64) bool {
+	// The interval of each rate is computed again, from the effective size that the rate has kept.
 	bounds := func(r *Rate) (p, low, high float64) {
 		low, high = wilson(r.Count, r.Of, r.effective, z)
 		return float64(r.Count) / float64(r.Of), low, high

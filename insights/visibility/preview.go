@@ -35,10 +35,10 @@ type Draft struct {
 
 // A Preview is what a draft would match.
 type Preview struct {
-	Answers   int // that were matched
-	Mentioned int // of these, how many mention the draft
-	Cited     int // of these, how many cite one of its pages
-	Names     []string
+	Answers   int      // that were matched
+	Mentioned int      // of these, how many mention the draft
+	Cited     int      // of these, how many cite one of its pages
+	Names     []string // as match.Matcher.Names returns them
 	Samples   []Sample
 }
 
@@ -61,6 +61,7 @@ func (c *Counter) Preview(ctx context.Context, db store.Querier, account store.I
 		if err != nil {
 			return err
 		}
+		// The other brands are part of the matcher, because they may win overlaps.
 		p.matcher, p.draft = brands.Compile(active), draft
 		p.Names = p.matcher.Names(draft)
 		if run != nil {
@@ -93,6 +94,7 @@ func (p *previewer) previewRuns(ctx context.Context, tx pgx.Tx) error {
 	var last *key
 	for !p.full() {
 		q := store.KeysetQuery{Select: `SELECT created_at, id FROM measurement_runs`, Order: []string{"created_at", "id"}}
+		// ReadPage returns one row more than the limit, so this reads previewRuns.
 		q.Page.Limit = previewRuns - 1 // one more is read
 		if last != nil {
 			q.Page.After = &store.Position{Time: last.Created, ID: last.ID}
@@ -104,6 +106,7 @@ func (p *previewer) previewRuns(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 		for i := range runs {
+			// Runs are read page by page. Each page continues after the last run of the one before.
 			if last = &runs[i]; p.full() {
 				return nil
 			}
@@ -130,7 +133,9 @@ func (p *previewer) previewRun(ctx context.Context, tx pgx.Tx, id store.ID) erro
 	if err := p.readTexts(ctx, tx, r); err != nil {
 		return err
 	}
+	// Facts are read for a part of the jobs at a time, to bound memory.
 	for after := int32(0); after < r.total && !p.full(); after += previewJobs {
+		// Answers are matched in the order of the run, so that a preview is the same each time.
 		ordinals, err := p.stored(ctx, tx, id, after, after+previewJobs)
 		if err != nil {
 			return err
@@ -160,6 +165,7 @@ func (p *previewer) stored(ctx context.Context, tx pgx.Tx, run store.ID, after, 
 	if err != nil {
 		return nil, err
 	}
+	// left are the jobs to leave out. A job without facts may still be empty, which match finds out.
 	left := make(map[int32]bool)
 	err = eachFact(ctx, tx, func(f *Fact) { left[f.Ordinal] = f.Status != OK }, selectFactsBetween, p.account, run, after, last)
 	for _, job := range ended {
@@ -173,6 +179,7 @@ func (p *previewer) stored(ctx context.Context, tx pgx.Tx, run store.ID, after, 
 // match matches one answer, unless a bound is reached.
 func (p *previewer) match(ctx context.Context, j *Job, question string) error {
 	a := match.Answer{Text: j.Answer.Text, Question: p.matcher.Question(question), Citations: j.Answer.Citations}
+	// Matching many answers takes long, so a request that has ended is noticed here.
 	if p.full() || j.Answer.Truncated || ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -181,6 +188,7 @@ func (p *previewer) match(ctx context.Context, j *Job, question string) error {
 	}
 	found := p.matcher.Match(a)
 	if found.Empty {
+		// An empty answer does not count against the bound.
 		p.left += len(a.Text)
 		return nil
 	}

@@ -81,8 +81,8 @@ func (d Dimension) Member() string {
 // A Query asks for metrics.
 type Query struct {
 	Filter
-	Zone    *time.Location
-	Brand   *store.ID // the rows of one brand; nil: of all that are active
+	Zone    *time.Location // of days, weeks and months; may be nil without these dimensions
+	Brand   *store.ID      // the rows of one brand; nil: of all that are active
 	GroupBy []Dimension
 }
 

@@ -29,6 +29,7 @@ func ReadComparison(ctx context.Context, db store.Querier, account store.ID, cur
 	return c, err
 }
 
+// readSide reads one side: the ok answers that the query selects, and the census of its jobs.
 func readSide(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*side, *selection, error) {
 	s, err := newSelection(ctx, tx, account, &q.Filter, false)
 	if err != nil {
@@ -40,6 +41,7 @@ func readSide(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*side
 		chosen[r] = s.chosen(r)
 	}
 	err = s.eachChunk(ctx, "f.cells, NULL::bytea, NULL::bytea", func(c *chunk) error {
+		// A stale chunk counts in the census only.
 		at, stale := chosen[c.run], s.isStale(c)
 		return eachCell(c.cells, len(at), func(cell *cell) {
 			if !at[cell.no] {
@@ -74,16 +76,20 @@ const maxSources = 200_000
 
 var errTooManySources = fmt.Errorf("more than %d sources: %w", maxSources, context.DeadlineExceeded)
 
+// readSources adds the sums of chunks where possible. Pages are not in the sums, and the sums of frozen chunks are by
+// brands that may have changed, so these rows come from the facts.
 func readSources(ctx context.Context, tx pgx.Tx, account store.ID, q *SourceQuery) (*Sources, error) {
 	s, err := newSelection(ctx, tx, account, &q.Filter, false)
 	if err != nil {
 		return nil, err
 	}
+	// The census is of all answers that the filter selects, before gap and owner.
 	table, all := newSourceTable(q, s.brands), newCensus(s)
 	runs := make(map[*run]*sourceRun, len(s.runs))
 	for _, r := range s.runs {
 		runs[r] = table.newRun(r, s.chosen(r))
 	}
+	// The facts take most of the space of a chunk, and are read only where they are needed.
 	columns := "f.cells, f.sources, CASE WHEN f.deleted THEN f.facts END"
 	if q.ByPage {
 		columns = "f.cells, NULL::bytea, f.facts"
@@ -126,6 +132,7 @@ func ReadFacts(ctx context.Context, db store.Querier, account, run store.ID, fir
 		}
 		index := newBrandIndex(active)
 		return eachFact(ctx, tx, func(f *Fact) {
+			// A chunk may have jobs before and after the ones that are asked for.
 			if f.Status == OK && f.Ordinal >= first && f.Ordinal <= last {
 				f.Brands = slices.DeleteFunc(f.Brands, func(b BrandFact) bool { return index.of(b.Brand) < 0 })
 				facts[f.Ordinal] = *f
@@ -141,7 +148,8 @@ SELECT facts FROM visibility_facts
 WHERE account_id = $1 AND run_id = $2 AND first_ordinal <= $4 AND last_ordinal >= $3 AND (revision >= $5 OR deleted)
 ORDER BY account_id, run_id, first_ordinal`
 
-// eachFact calls f with the facts that a statement selects, in the column facts.
+// eachFact calls f with the facts that a statement selects, in the column facts. The facts of one chunk are in memory
+// at a time.
 func eachFact(ctx context.Context, tx pgx.Tx, f func(*Fact), sql string, args ...any) error {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
@@ -176,6 +184,7 @@ func Choose(ctx context.Context, db store.Querier, account, run store.ID, choice
 		if err != nil {
 			return err
 		}
+		// A brand that is not active selects nothing.
 		at := slices.IndexFunc(active, func(b brands.Brand) bool { return b.ID == choice.Brand })
 		if at < 0 {
 			return nil
@@ -204,6 +213,7 @@ func Choose(ctx context.Context, db store.Querier, account, run store.ID, choice
 					ordinals = append(ordinals, f.Ordinal)
 				}
 			}
+			// They are sorted for the search above.
 			slices.Sort(ordinals)
 		}
 		ordinals = ordinals[:min(len(ordinals), n)]
@@ -214,6 +224,7 @@ func Choose(ctx context.Context, db store.Querier, account, run store.ID, choice
 
 // selects reports whether an ok answer is selected, by the number of the brand.
 func (c *Choice) selects(f *Fact, brand int32) bool {
+	// It stays zero if the answer does not show the brand.
 	var found BrandFact
 	if i := slices.IndexFunc(f.Brands, func(b BrandFact) bool { return b.Brand == brand }); i >= 0 {
 		found = f.Brands[i]

@@ -26,7 +26,9 @@ const lateSettlement = "10 minutes"
 func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 	var accounts []store.ID
 	var failed error
+	// The accounts are looked up again each second, because a recount may take hours.
 	for looked := (time.Time{}); ; {
+		// The first pass always looks, as looked is zero.
 		if now := time.Now(); now.Sub(looked) >= time.Second {
 			found, err := c.accounts(ctx)
 			if err != nil {
@@ -39,6 +41,7 @@ func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 			return answers, failed
 		}
 		var left []store.ID
+		// One step for each account, so that a large one does not delay the others.
 		for _, account := range accounts {
 			n, more, err := c.recountStep(ctx, account)
 			answers += n
@@ -52,6 +55,7 @@ func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 				left = append(left, account)
 			}
 		}
+		// An account whose step has failed is left out until it is found again.
 		accounts = left
 	}
 }
@@ -59,6 +63,8 @@ func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 // accounts returns the accounts that may have answers to recount. Once a minute it looks at all accounts, otherwise at
 // accounts whose brands have changed recently.
 func (c *Counter) accounts(ctx context.Context) ([]store.ID, error) {
+	// Looking at all accounts costs more with each account, so it is rare. It finds chunks that were inserted when no
+	// process looked for them.
 	all := time.Since(c.looked) >= time.Minute
 	statement, onCitus := changedAccounts, citusChangedAccounts
 	if all {
@@ -80,6 +86,8 @@ func (c *Counter) accounts(ctx context.Context) ([]store.ID, error) {
 const (
 	changedAccounts = `SELECT account_id FROM brand_revisions WHERE changed_at > now() - interval '` + lateSettlement + `'`
 
+	// behindAccounts adds the accounts without a finished recount, with stale chunks, or with a final run in the
+	// backlog.
 	behindAccounts = changedAccounts + `
 UNION
 SELECT b.account_id FROM brand_revisions b
@@ -103,6 +111,7 @@ func (c *Counter) recountStep(ctx context.Context, account store.ID) (answers in
 		if err != nil {
 			return err
 		}
+		// Stale chunks come before the backlog. The recount ends when both have nothing left.
 		if len(stale.facts) == 0 {
 			answers, more, err = c.backlogStep(ctx, tx, account, b)
 			if err != nil || more {
@@ -112,16 +121,19 @@ func (c *Counter) recountStep(ctx context.Context, account store.ID) (answers in
 			_, err = tx.Exec(ctx, endRecount, account, b.version.Revision)
 			return err
 		}
+		// The lock keeps the run from being purged, and answers from being deleted, until the step commits.
 		r, err := c.lockCountedRun(ctx, tx, account, stale.run)
 		if err != nil || r == nil {
 			return err
 		}
 		more = true
+		// Facts of answers that are deleted keep their revision: their chunks are marked, and so frozen.
 		facts, deleted, n, err := c.again(ctx, tx, b, r, stale.facts)
 		if err != nil {
 			return err
 		}
 		answers = n
+		// The old chunks are deleted in the batch that inserts the new ones, whose keys may be equal.
 		batch := &stale.delete
 		batchChunks(batch, newChunks(r, b.version.Revision, facts, b.isOwn, false, true))
 		for revision, of := range deleted {
@@ -147,6 +159,7 @@ type staleFacts struct {
 	delete pgx.Batch // of the chunks
 }
 
+// A staleFact is a fact with the revision of its chunk.
 type staleFact struct {
 	Fact
 	revision int64
@@ -178,6 +191,7 @@ func lockStale(ctx context.Context, tx pgx.Tx, account store.ID, revision int64)
 	return s, err
 }
 
+// selectStale returns some stale chunks of an account. Ids of runs are ordered by time, so the newest run is first.
 const selectStale = `
 SELECT run_id, first_ordinal, last_ordinal, revision, facts FROM visibility_facts
 WHERE account_id = $1 AND NOT deleted AND revision < $2
@@ -187,6 +201,7 @@ ORDER BY run_id DESC, first_ordinal LIMIT 32 FOR UPDATE SKIP LOCKED`
 // longer stored separately, by revision.
 func (c *Counter) again(ctx context.Context, tx pgx.Tx, b *accountBrands, r *countedRun, stale []staleFact) (
 	facts []Fact, deleted map[int64][]Fact, answers int64, err error) {
+	// index has the ok facts whose answers have not been found yet.
 	index := make(map[int32]int, len(stale))
 	var ordinals []int32
 	for i := range stale {
@@ -200,6 +215,7 @@ func (c *Counter) again(ctx context.Context, tx pgx.Tx, b *accountBrands, r *cou
 	err = c.cfg.Answers(ctx, tx, r.account, r.id, ordinals, func(stored []Job) error {
 		facts = append(facts, c.count(b, r, stored)...)
 		answers += int64(len(stored))
+		// The answer was found, so it is not deleted.
 		for i := range stored {
 			delete(index, stored[i].Ordinal)
 		}
@@ -220,6 +236,7 @@ func (c *Counter) backlogStep(ctx context.Context, tx pgx.Tx, account store.ID, 
 	var id store.ID
 	var after int32
 	err = tx.QueryRow(ctx, lockBacklog, account).Scan(&id, &after)
+	// Nothing is left, or other processes have locked the rest.
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, false, nil
 	}
@@ -230,6 +247,7 @@ func (c *Counter) backlogStep(ctx context.Context, tx pgx.Tx, account store.ID, 
 	if err != nil || r == nil {
 		return 0, false, err
 	}
+	// A step concerns a range of ordinals, and counted_to remembers how far the steps have come.
 	last := after + maxChunk
 	jobs, err := c.cfg.Ended(ctx, tx, account, id, after, last)
 	if err != nil {
@@ -239,10 +257,12 @@ func (c *Counter) backlogStep(ctx context.Context, tx pgx.Tx, account store.ID, 
 	if err != nil {
 		return 0, false, err
 	}
+	// missing are the jobs whose stored answers are counted below.
 	var missing []int32
 	var facts []Fact
 	for _, job := range jobs {
 		switch {
+		// It was settled with facts, by a process of the present version.
 		case counted[job.Ordinal]:
 		case job.Failed:
 			facts = append(facts, Fact{Ordinal: job.Ordinal, Status: Failed})
@@ -262,11 +282,13 @@ func (c *Counter) backlogStep(ctx context.Context, tx pgx.Tx, account store.ID, 
 	}
 	var batch pgx.Batch
 	batchChunks(&batch, newChunks(r, b.version.Revision, facts, b.isOwn, false, true))
+	// All ranges of the run have been counted.
 	if last >= r.total {
 		batch.Queue(`DELETE FROM visibility_backlog WHERE account_id = $1 AND run_id = $2`, account, id)
 	} else {
 		batch.Queue(`UPDATE visibility_backlog SET counted_to = $3 WHERE account_id = $1 AND run_id = $2`, account, id, last)
 	}
+	// The run's counter must equal its jobs with facts; see Invariants.
 	if len(facts) > 0 {
 		batch.Queue(addCounted, account, id, len(facts))
 	}

@@ -27,6 +27,7 @@ func CompareRuns(ctx context.Context, tx pgx.Tx, account, run store.ID, baseline
 	if err != nil {
 		return nil, err
 	}
+	// Each side is read once; the comparisons by model use parts of it.
 	c := &RunComparisons{All: compare(now, before)}
 	for _, m := range models {
 		c.ByModel = append(c.ByModel, compare(now.ofModel(m), before.ofModel(m)))
@@ -59,7 +60,7 @@ type QuestionGap struct {
 	Answers      int64 // ok
 	MentionsOwn  bool  // whether some answer mentions an own brand
 	Competitors  []Mentioned
-	competitorAt map[int32]int
+	competitorAt map[int32]int // index in Competitors, by the index of the active brand
 }
 
 // Mentioned is a competitor that answers to a question mention.
@@ -84,6 +85,7 @@ func ReadGaps(ctx context.Context, tx pgx.Tx, account, id store.ID) (*Gaps, erro
 		return nil, err
 	}
 	found := &Gaps{Active: s.brands}
+	// An unknown run has no gaps.
 	if len(s.runs) == 0 {
 		return found, nil
 	}
@@ -91,6 +93,7 @@ func ReadGaps(ctx context.Context, tx pgx.Tx, account, id store.ID) (*Gaps, erro
 	for _, q := range r.questions {
 		found.Questions = append(found.Questions, QuestionGap{Question: q, competitorAt: make(map[int32]int)})
 	}
+	// Gap makes the table count only answers that mention a competitor and no own brand.
 	table, all, chosen := newSourceTable(&SourceQuery{Filter: *f, Gap: true}, s.brands), newCensus(s), s.chosen(r)
 	index, of := newBrandIndex(s.brands), table.newRun(r, chosen)
 	err = s.eachChunk(ctx, "f.cells, f.sources, CASE WHEN f.deleted THEN f.facts END", func(c *chunk) error {
@@ -99,6 +102,7 @@ func ReadGaps(ctx context.Context, tx pgx.Tx, account, id store.ID) (*Gaps, erro
 			all.add(c, cell)
 			if !stale {
 				n := len(r.questions)
+				// The number of a cell is model number × questions + question number.
 				found.Questions[int(cell.no)%n].add(cell, s.brands, index, r.models[int(cell.no)/n])
 			}
 		}); err != nil || stale {
@@ -129,6 +133,7 @@ func (q *QuestionGap) add(c *cell, active []brands.Brand, index brandIndex, mode
 	q.Answers += int64(c.ok)
 	for i := range c.brands {
 		at := index.of(c.brands[i].brand)
+		// The brand is archived now, or no answer mentions it.
 		if at < 0 || c.brands[i].mentioned == 0 {
 			continue
 		}
@@ -156,6 +161,7 @@ func (q *QuestionGap) sortModels(r *run) {
 
 // hosts returns the hosts of the table that no brand owns, most answers first.
 func (t *sourceTable) hosts(r *sourceRun) (hosts []HostGap) {
+	// among returns the ids whose numbers are in a set, in their order.
 	among := func(ids []string, numbers []int32, in set) (found []string) {
 		for i, n := range numbers {
 			if int(n)>>6 < len(in) && in[n>>6]&(1<<(n&63)) != 0 {

@@ -62,6 +62,7 @@ func (s *selection) isFrozen(c *chunk) bool { return c.revision < s.revision && 
 func (f *Filter) where(account store.ID) (conditions string, args []any) {
 	var b strings.Builder
 	args = []any{account}
+	// %d in a condition is the number of its argument.
 	add := func(condition string, value any) {
 		args = append(args, value)
 		fmt.Fprintf(&b, " AND "+condition, len(args))
@@ -80,6 +81,7 @@ func (f *Filter) where(account store.ID) (conditions string, args []any) {
 	}
 	for _, text := range []struct{ condition, value string }{
 		{"r.country = $%d", f.Country}, {"r.language = $%d", f.Language}, {"r.measurement_type = $%d", f.MeasurementType},
+		// A run is selected if any of its jobs may be. Cells are chosen later; see chosen.
 		{"r.model_ids @> ARRAY[$%d]", f.Model}, {"r.question_ids @> ARRAY[$%d]", f.Question},
 	} {
 		if text.value != "" {
@@ -106,6 +108,7 @@ func newSelection(ctx context.Context, tx pgx.Tx, account store.ID, f *Filter, n
 	s := &selection{tx: tx, account: account, filter: f, byID: make(map[store.ID]*run)}
 	where, args := f.where(account)
 	var b pgx.Batch
+	// The time of the transaction is not after its snapshot.
 	b.Queue(`SELECT now()`).QueryRow(func(row pgx.Row) error { return row.Scan(&s.asOf) })
 	b.Queue(selectRuns+where+" ORDER BY r.created_at, r.id", args...).Query(s.readRuns)
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
@@ -121,6 +124,7 @@ func newSelection(ctx context.Context, tx pgx.Tx, account store.ID, f *Filter, n
 	return s, s.readQuestions(ctx)
 }
 
+// readRuns reads the rows of selectRuns.
 func (s *selection) readRuns(rows pgx.Rows) error {
 	for rows.Next() {
 		r := &run{}
@@ -142,6 +146,7 @@ func (s *selection) chosen(r *run) []bool {
 			continue
 		}
 		for m, model := range r.models {
+			// The number of a cell is model number × questions + question number.
 			cells[m*len(r.questions)+q] = s.filter.Model == "" || s.filter.Model == model
 		}
 	}
@@ -160,10 +165,12 @@ func (s *selection) eachChunk(ctx context.Context, columns string, f func(*chunk
 	var c chunk
 	for rows.Next() {
 		var id store.ID
+		// The three columns are not scanned, which would copy them.
 		if err := rows.Scan(&id, &c.revision, &c.deleted, nil, nil, nil); err != nil {
 			return err
 		}
 		raw := rows.RawValues() // of bytea, in binary form: the bytes, which need not be copied
+		// byID has the run of every chunk, because both statements see one snapshot.
 		c.run, c.cells, c.sources, c.facts = s.byID[id], raw[3], raw[4], raw[5]
 		if err := f(&c); err != nil {
 			return err

@@ -16,6 +16,7 @@ type servedModels struct {
 	count   *int64
 }
 
+// A servedModelKey is a Served as a key; known is false if the version was not reported.
 type servedModelKey struct {
 	model, version string
 	known          bool
@@ -23,6 +24,7 @@ type servedModelKey struct {
 
 func newServedModels() *servedModels { return &servedModels{counts: make(map[servedModelKey]*int64)} }
 
+// add counts ok answers. It looks up a key only when the model or version changes.
 func (s *servedModels) add(model string, version *string, answers int64) {
 	if s.count == nil || s.model != model || !equalVersions(s.version, version) {
 		key := servedModelKey{model: model}
@@ -50,6 +52,7 @@ func (s *servedModels) list() []Served {
 		}
 		all = append(all, m)
 	}
+	// A version that was not reported comes last.
 	slices.SortFunc(all, func(a, b Served) int {
 		return cmp.Or(cmp.Compare(b.Answers, a.Answers), cmp.Compare(a.Model, b.Model), compareAbsentLast(a.Version, b.Version, strings.Compare))
 	})

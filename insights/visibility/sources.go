@@ -44,7 +44,7 @@ const (
 	OwnerOther      = "other"
 )
 
-// A citing sums the citations of one row.
+// A citing sums the citations of one row. The numbers in the sets are the table's; see number.
 type citing struct {
 	answers, pages    int64
 	models, questions set
@@ -55,6 +55,7 @@ type citing struct {
 // A set is a set of small numbers.
 type set []uint64
 
+// add adds a number, in the bit n modulo 64 of the word n / 64.
 func (s *set) add(n int32) {
 	for int(n)>>6 >= len(*s) {
 		*s = append(*s, 0)
@@ -62,6 +63,7 @@ func (s *set) add(n int32) {
 	(*s)[n>>6] |= 1 << (n & 63)
 }
 
+// len returns the number of elements.
 func (s set) len() (n int) {
 	for _, word := range s {
 		n += bits.OnesCount64(word)
@@ -85,6 +87,7 @@ type sourceTable struct {
 
 	// The columns of chunks repeat the same sources, so their rows are found by the encoded form without decoding it.
 	decoder sourceDecoder
+	// The keys are encoded sources.
 	encoded map[string]*citing
 	ofChunk []*citing
 }
@@ -98,6 +101,7 @@ func newSourceTable(q *SourceQuery, active []brands.Brand) *sourceTable {
 	return t
 }
 
+// number returns the number of a text, the next one if the text is new.
 func number(of map[string]int32, text string) int32 {
 	n, found := of[text]
 	if !found {
@@ -114,6 +118,7 @@ type sourceRun struct {
 	modelNumbers, questionNumbers []int32 // in the table, of the run's models and questions
 }
 
+// newRun returns what the table needs of a run, and numbers its models and questions in the table.
 func (t *sourceTable) newRun(r *run, chosen []bool) *sourceRun {
 	of := &sourceRun{run: r, chosen: chosen}
 	for _, m := range r.models {
@@ -150,11 +155,13 @@ func (t *sourceTable) row(s source, page string) *citing {
 	return found
 }
 
+// add adds citations of one answer or cell. answers is 0 for a further page of an answer that is counted already.
 func (c *citing) add(answers, pages, model, question int32, r *run) {
 	c.answers += int64(answers)
 	c.pages += int64(pages)
 	c.models.add(model)
 	c.questions.add(question)
+	// The dates were set by an earlier citation of this run.
 	if c.run == r {
 		return
 	}
@@ -214,11 +221,13 @@ func (t *sourceTable) addFacts(r *sourceRun, facts []Fact) {
 	var cited []*citing
 	for i := range facts {
 		f := &facts[i]
+		// Only ok answers have pages.
 		no := (f.Ordinal - 1) / r.repetitions
 		if len(f.Pages) == 0 || !r.isChosen(no) {
 			continue
 		}
 		model, question := r.numbers(no)
+		// An archived brand must not make the answer a gap.
 		f.Brands = slices.DeleteFunc(f.Brands, func(b BrandFact) bool { return t.brands[b.Brand] == nil })
 		if t.query.Gap && !f.isGap(isOwn) {
 			continue
@@ -234,6 +243,7 @@ func (t *sourceTable) addFacts(r *sourceRun, facts []Fact) {
 				page = p.Key
 			}
 			row, answers := t.row(source{p.Host, p.Owner}, page), int32(0)
+			// An answer counts once for a host, however many pages of the host it cites.
 			if !slices.Contains(cited, row) {
 				cited, answers = append(cited, row), 1
 			}
@@ -246,6 +256,7 @@ func (t *sourceTable) addFacts(r *sourceRun, facts []Fact) {
 func (t *sourceTable) sorted() []SourceRow {
 	rows := []SourceRow{}
 	for key, c := range t.rows {
+		// The row was made for a source that only answers outside of the filter or the gap cite.
 		if c.answers == 0 {
 			continue
 		}
@@ -253,6 +264,7 @@ func (t *sourceTable) sorted() []SourceRow {
 			Host: key.host, Page: key.page, Owner: OwnerOther, Answers: c.answers, CitationShare: newShare(c.pages, t.pages, NoCitations),
 			Models: c.models.len(), Questions: c.questions.len(), First: c.first, Last: c.last,
 		}
+		// Owner 0 is no brand, so the row belongs to others.
 		if b := t.brands[key.owner]; b != nil {
 			row.Owner, row.Brand = b.Kind, &b.ID
 		}

@@ -34,6 +34,7 @@ func sumCells(facts []Fact, repetitions int32) []cell {
 	for i := range facts {
 		f := &facts[i]
 		no := (f.Ordinal - 1) / repetitions
+		// Facts are sorted by ordinal, so the cells of one number are at the end, one for each version.
 		at := len(cells) - 1
 		for at >= 0 && cells[at].no == no && !equalVersions(cells[at].version, f.Version) {
 			at--
@@ -47,10 +48,12 @@ func sumCells(facts []Fact, repetitions int32) []cell {
 	return cells
 }
 
+// equalVersions reports whether two served models are equal; nil equals only nil.
 func equalVersions(a, b *string) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
+// add adds the fact of one job.
 func (c *cell) add(f *Fact) {
 	switch f.Status {
 	case OK:
@@ -102,7 +105,8 @@ type source struct {
 	owner int32 // the brand's number; 0: none
 }
 
-// A sourceCell sums the pages that the ok answers to one question of a model cite.
+// A sourceCell sums the pages that the ok answers to one question of a model cite. Unlike a cell it is for all served
+// versions, which sources do not show.
 type sourceCell struct {
 	no              int32
 	pages, gapPages int32 // including pages without a host
@@ -130,6 +134,7 @@ func sumSources(facts []Fact, repetitions int32, isOwn func(brand int32) bool) (
 		if len(cells) == 0 || cells[len(cells)-1].no != no {
 			cells = append(cells, sourceCell{no: no})
 		}
+		// gap is 1 for an answer in a gap, by which its pages are multiplied.
 		c, gap := &cells[len(cells)-1], int32(0)
 		if f.isGap(isOwn) {
 			gap = 1

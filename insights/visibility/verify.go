@@ -49,6 +49,7 @@ SELECT DISTINCT account_id, run_id FROM visibility_facts WHERE (account_id, run_
 		if err != nil || len(found) == 0 {
 			return err
 		}
+		// last is also where the next page begins.
 		for _, last = range found {
 			if of == nil || of.account != last.Account {
 				if of, err = readBrandsOfRuns(ctx, tx, last.Account); err != nil {
@@ -70,6 +71,7 @@ type brandsOfRuns struct {
 	revision int64
 }
 
+// readBrandsOfRuns reads what verifyRun compares facts with.
 func readBrandsOfRuns(ctx context.Context, tx pgx.Tx, account store.ID) (of *brandsOfRuns, err error) {
 	of = &brandsOfRuns{account: account}
 	if of.known, err = numbersOf(ctx, tx, account); err != nil {
@@ -82,6 +84,7 @@ func readBrandsOfRuns(ctx context.Context, tx pgx.Tx, account store.ID) (of *bra
 	return of, err
 }
 
+// verifyRun checks the chunks of one run: their facts against the jobs that ended, and their sums against the facts.
 func (c *Counter) verifyRun(ctx context.Context, tx pgx.Tx, k runKey, of *brandsOfRuns, report func(string)) error {
 	say := func(format string, args ...any) {
 		report(fmt.Sprintf("account %s run %s: ", k.Account.UUID(), k.Run.UUID()) + fmt.Sprintf(format, args...))
@@ -94,6 +97,7 @@ func (c *Counter) verifyRun(ctx context.Context, tx pgx.Tx, k runKey, of *brands
 	if err != nil {
 		return err
 	}
+	// failed has a value for each job that ended with an answer or an error.
 	failed := make(map[int32]bool, len(ended))
 	for _, job := range ended {
 		failed[job.Ordinal] = job.Failed
@@ -105,10 +109,12 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.Account, k.Run)
 		return err
 	}
 	seen := make(map[int32]bool)
+	// deleted are the jobs whose answers must be gone.
 	var deleted []int32 // ordinals
 	var row chunkRow
 	_, err = pgx.ForEachRow(rows, []any{&row.first, &row.last, &row.jobs, &row.revision, &row.deleted, &row.cells, &row.sources, &row.facts}, func() error {
 		facts, err := decodeFacts(row.facts)
+		// A chunk that cannot be read does not end the check of the others.
 		if err != nil || len(facts) == 0 {
 			say("the facts from job %d on are damaged", row.first)
 			return nil
@@ -121,6 +127,7 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.Account, k.Run)
 		}
 		for i := range facts {
 			f := &facts[i]
+			// Only the first fault of a job is reported. A canceled job is not among the ended ones.
 			isFailed, ok := failed[f.Ordinal]
 			switch {
 			case !ok:
@@ -140,6 +147,7 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.Account, k.Run)
 				}
 			}
 		}
+		// Sums by older revisions may differ, because whether an answer is a gap depends on the brands of that time.
 		sources, cells := sumSources(facts, r.repetitions, of.isOwn)
 		if !bytes.Equal(row.cells, encodeCells(sumCells(facts, r.repetitions))) ||
 			row.revision == of.revision && !bytes.Equal(row.sources, encodeSources(sources, cells)) {
@@ -150,6 +158,7 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.Account, k.Run)
 	if err != nil || len(deleted) == 0 {
 		return err
 	}
+	// Answers leaves out jobs without a stored answer, so each call of the function is a violation.
 	return c.cfg.Answers(ctx, tx, k.Account, k.Run, deleted, func(stored []Job) error {
 		for i := range stored {
 			say("the facts of job %d are marked as facts of a deleted answer, and the answer is stored", stored[i].Ordinal)
@@ -158,6 +167,7 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.Account, k.Run)
 	})
 }
 
+// numbersOf returns the numbers of all brands of an account, archived ones included.
 func numbersOf(ctx context.Context, db store.Querier, account store.ID) ([]int32, error) {
 	return store.Collect(ctx, db, pgx.RowTo[int32], `SELECT number FROM brands WHERE account_id = $1`, account)
 }
@@ -165,7 +175,8 @@ func numbersOf(ctx context.Context, db store.Querier, account store.ID) ([]int32
 // verifySample matches sampleSize stored answers again.
 const sampleSize = 1000
 
-// verifySample matches stored answers again.
+// verifySample matches stored answers again. Only chunks of the present revision are compared: stale ones may differ,
+// and frozen ones have no answers. An account without a brand has the revision 0.
 func (c *Counter) verifySample(ctx context.Context, tx pgx.Tx, report func(string)) error {
 	rows, err := tx.Query(ctx, `
 SELECT f.account_id, f.run_id, f.first_ordinal, f.last_ordinal
@@ -183,6 +194,8 @@ WHERE NOT f.deleted AND f.revision = COALESCE(b.revision, 0) ORDER BY md5(f.run_
 	if err != nil {
 		return err
 	}
+	// left is the number of answers that may still be matched. The chunks are in an order that looks random and is
+	// always the same.
 	left := sampleSize
 	for _, k := range chunks {
 		if left <= 0 {
@@ -197,6 +210,7 @@ WHERE NOT f.deleted AND f.revision = COALESCE(b.revision, 0) ORDER BY md5(f.run_
 			return err
 		}
 		var column []byte
+		// The facts are read one chunk at a time, to bound memory.
 		err = tx.QueryRow(ctx, `
 SELECT facts FROM visibility_facts WHERE account_id = $1 AND run_id = $2 AND first_ordinal = $3 AND last_ordinal = $4`,
 			k.Account, k.Run, k.First, k.Last).Scan(&column)
@@ -217,6 +231,7 @@ SELECT facts FROM visibility_facts WHERE account_id = $1 AND run_id = $2 AND fir
 			}
 		}
 		err = c.cfg.Answers(ctx, tx, k.Account, k.Run, ordinals, func(stored []Job) error {
+			// Equal facts have equal bytes, so their encodings are compared.
 			for _, again := range c.count(b, r, stored) {
 				if !bytes.Equal(encodeFacts([]Fact{again}), encodeFacts([]Fact{*byOrdinal[again.Ordinal]})) {
 					report(fmt.Sprintf("account %s run %s: job %d", k.Account.UUID(), k.Run.UUID(), again.Ordinal))

@@ -34,9 +34,10 @@ import (
 // A Job has ended, with an answer or an error.
 type Job struct {
 	Account, Run store.ID
-	Ordinal      int32
+	Ordinal      int32   // of the job in its run, from 1
 	Answer       *Answer // nil: it failed
 
+	// Its fact is used only if the account's brands have not changed since.
 	Prepared *Prepared // what Prepare returned for the job; nil: nothing
 }
 

@@ -17,7 +17,8 @@ const (
 	smallChunk = 64
 )
 
-// A chunkRow is a row of visibility_facts to insert.
+// A chunkRow is a row of visibility_facts to insert. Its jobs have ordinals from first to last, but other chunks of
+// the run may have jobs in between.
 type chunkRow struct {
 	account, run store.ID
 	first, last  int32
@@ -32,11 +33,14 @@ type chunkRow struct {
 
 // newChunks sorts facts of a run and returns their chunks. If whole is true, even small chunks are not merged later.
 func newChunks(r *countedRun, revision int64, facts []Fact, isOwn func(int32) bool, deleted, whole bool) (rows []chunkRow) {
+	// The sums and the encoding need ascending ordinals.
 	slices.SortFunc(facts, func(a, b Fact) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
 	for part := range slices.Chunk(facts, maxChunk) {
+		// The sums are written with the facts and never change: a change makes another chunk.
 		sources, cells := sumSources(part, r.repetitions, isOwn)
 		rows = append(rows, chunkRow{
 			account: r.account, run: r.id, first: part[0].Ordinal, last: part[len(part)-1].Ordinal, jobs: int32(len(part)), revision: revision,
+			// A chunk with all jobs of its run has nothing to be merged with.
 			deleted: deleted, small: !whole && len(part) < smallChunk && int32(len(part)) < r.total,
 			cells: encodeCells(sumCells(part, r.repetitions)), sources: encodeSources(sources, cells), facts: encodeFacts(part),
 		})
@@ -44,7 +48,8 @@ func newChunks(r *countedRun, revision int64, facts []Fact, isOwn func(int32) bo
 	return rows
 }
 
-// batchChunks adds the statement that inserts chunks.
+// batchChunks adds the statement that inserts chunks. One statement inserts the chunks of all runs and accounts, from
+// arrays.
 func batchChunks(b *pgx.Batch, rows []chunkRow) {
 	if len(rows) == 0 {
 		return
@@ -76,10 +81,12 @@ func DeleteAnswers(ctx context.Context, tx store.Tx, account, run store.ID, ordi
 	if len(ordinals) == 0 {
 		return nil
 	}
+	// gone are the jobs whose answers are deleted.
 	gone := make(map[int32]bool, len(ordinals))
 	for _, ordinal := range ordinals {
 		gone[ordinal] = true
 	}
+	// Only what newChunks uses is set, here and from the rows below.
 	r := &countedRun{account: account, id: run}
 	rows, err := tx.Query(ctx, lockKept, account, run, slices.Min(ordinals), slices.Max(ordinals))
 	if err != nil {
@@ -106,11 +113,14 @@ func DeleteAnswers(ctx context.Context, tx store.Tx, account, run store.ID, ordi
 		if err != nil {
 			return err
 		}
+		// Only ok answers are recounted, so the others do not keep a chunk from being marked.
 		isKept := func(f Fact) bool { return f.Status == OK && !gone[f.Ordinal] }
+		// No ok answer is left, so the chunk need not be divided.
 		if !slices.ContainsFunc(facts, isKept) {
 			b.Queue(markDeleted, account, run, k.first, k.last)
 			continue
 		}
+		// The chunk is divided into a frozen one and one that can still be recounted.
 		var deleted []Fact
 		rest := slices.DeleteFunc(facts, func(f Fact) bool {
 			if gone[f.Ordinal] {
@@ -118,6 +128,7 @@ func DeleteAnswers(ctx context.Context, tx store.Tx, account, run store.ID, ordi
 			}
 			return gone[f.Ordinal]
 		})
+		// The chunk covers the ordinals, but has none of these jobs.
 		if len(deleted) == 0 {
 			continue
 		}

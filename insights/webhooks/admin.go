@@ -48,6 +48,8 @@ func (a *Admin) Enable(ctx context.Context, id store.ID) (*AdminEndpoint, error)
 	return a.set(ctx, id, nil, "webhooks.enable")
 }
 
+// set sets the reason why an endpoint is disabled; nil enables it. The account of the endpoint is found first,
+// because the other statements need it.
 func (a *Admin) set(ctx context.Context, id store.ID, reason *string, action string) (changed *AdminEndpoint, err error) {
 	var account store.ID
 	err = store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
@@ -67,6 +69,7 @@ func (a *Admin) set(ctx context.Context, id store.ID, reason *string, action str
 		if changed, err = store.ReadOne[AdminEndpoint](ctx, tx, nil, setDisabledReason, account, id, reason); err != nil {
 			return err
 		}
+		// Deliveries that waited while the endpoint was disabled are due now.
 		if reason == nil {
 			if _, err := tx.Exec(ctx, wakeQueue, account); err != nil {
 				return err

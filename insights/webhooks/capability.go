@@ -43,7 +43,8 @@ var Capability = schema.Capability{
 }
 
 // hideEndpointsOf hides an account's endpoints, so that they get no new deliveries. They can be deleted when the
-// transactions that began before have ended, because these may add deliveries.
+// transactions that began before have ended, because these may add deliveries. An erasure calls it twice, the second
+// time when no request is left that could add an endpoint.
 func hideEndpointsOf(ctx context.Context, pool *pgxpool.Pool, _ string, account store.ID) (int64, error) {
 	return 0, store.Step(ctx, pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, hideEndpoints, account)

@@ -34,6 +34,8 @@ func (w *Webhooks) Create(ctx context.Context, account store.ID, url, descriptio
 		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
+		// The slot bounds the number of endpoints: the lock makes the search exact, and an index keeps slots
+		// distinct.
 		slot, err := freeSlot(ctx, tx, account, url)
 		if err != nil {
 			return err
@@ -50,8 +52,9 @@ func (w *Webhooks) Create(ctx context.Context, account store.ID, url, descriptio
 	return e, w.cfg.Master.secret(id, 1), nil
 }
 
-// freeSlot returns the lowest slot that is not taken.
+// freeSlot returns the lowest slot that is not taken. It returns ErrEndpointExists if another endpoint has the URL.
 func freeSlot(ctx context.Context, tx pgx.Tx, account store.ID, url string) (int, error) {
+	// Slots count from 1.
 	var taken [MaxEndpoints + 1]bool
 	rows, err := tx.Query(ctx, readSlots, account)
 	if err != nil {
@@ -108,6 +111,7 @@ func (w *Webhooks) Update(ctx context.Context, account, id store.ID, c Change, m
 		if err != nil {
 			return err
 		}
+		// enabled tells whether the change enables the endpoint.
 		enabled := e.DisabledReason == nil && before.DisabledReason != nil
 		if enabled {
 			// Create also locks the queue and then waits for a transaction that is adding its URL: the queue is locked
@@ -146,6 +150,7 @@ func pendingTypes(ctx context.Context, tx pgx.Tx, account, endpoint store.ID) (t
 		total += n
 		return nil
 	})
+	// There may be more, of types that were not read.
 	if total == maxTyped {
 		types = events.Types()
 	}
@@ -163,6 +168,7 @@ func (c Change) apply(e Endpoint) (Endpoint, error) {
 	if c.Description != nil {
 		e.Description = *c.Description
 	}
+	// Here enabled is the state before the change.
 	enabled := e.DisabledReason == nil
 	if c.Enabled == nil || *c.Enabled == enabled {
 		return e, nil
@@ -171,6 +177,7 @@ func (c Change) apply(e Endpoint) (Endpoint, error) {
 		e.DisabledReason = new(ByCustomer)
 		return e, nil
 	}
+	// Only an operator may enable it again.
 	if *e.DisabledReason == ByOperator {
 		return e, ErrDisabled
 	}
@@ -178,7 +185,8 @@ func (c Change) apply(e Endpoint) (Endpoint, error) {
 	return e, nil
 }
 
-// Delete deletes an endpoint and its deliveries. Attempts that are under way are not canceled.
+// Delete deletes an endpoint and its deliveries. Attempts that are under way are not canceled. The row stays, so that
+// transactions that are adding deliveries do not fail. Purge removes it.
 func (w *Webhooks) Delete(ctx context.Context, account, id store.ID) error {
 	tag, err := w.cfg.Pool.Exec(ctx, deleteEndpoint, account, id)
 	if err == nil && tag.RowsAffected() == 0 {
@@ -218,6 +226,7 @@ func lock(ctx context.Context, tx pgx.Tx, account, id store.ID) (e *Endpoint, er
 // Deliveries returns a page of an endpoint's deliveries, newest first, and one more if there is one, or
 // ErrEndpointNotFound. status is one of DeliveryStatuses or empty.
 func Deliveries(ctx context.Context, db store.Querier, account, endpoint store.ID, status string, page store.Page) ([]Delivery, error) {
+	// Without this, the deliveries of an unknown endpoint would be an empty list.
 	if _, err := store.ReadOne[Endpoint](ctx, db, ErrEndpointNotFound, getEndpoint, account, endpoint); err != nil {
 		return nil, err
 	}

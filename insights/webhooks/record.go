@@ -26,6 +26,7 @@ func Record(ctx context.Context, tx store.Tx, causes []events.Cause) error {
 	} else {
 		args := events.Args(causes)
 		var b pgx.Batch
+		// args[0] are the accounts of the causes.
 		b.Queue(lockQueues, args[0])
 		b.Queue(recordEvents, args...)
 		err = tx.SendBatch(ctx, &b).Close()

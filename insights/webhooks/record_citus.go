@@ -25,6 +25,7 @@ func recordOnCitus(ctx context.Context, tx store.Tx, causes []events.Cause) erro
 	if err := tx.SendBatch(ctx, &locks).Close(); err != nil {
 		return err
 	}
+	// An event that was recorded before is not among them, and is not delivered again.
 	added, err := events.AddOnCitus(ctx, tx, causes)
 	if err != nil || len(added) == 0 {
 		return err
@@ -45,6 +46,7 @@ func recordOnCitus(ctx context.Context, tx store.Tx, causes []events.Cause) erro
 	for _, e := range endpoints {
 		ofAccount[e.Account] = append(ofAccount[e.Account], e)
 	}
+	// The columns of the new deliveries: account, event, endpoint, and time.
 	var owners, ids, to []store.ID
 	var at []time.Time
 	for _, v := range added {

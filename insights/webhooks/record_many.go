@@ -14,7 +14,7 @@ import (
 	"aiv/store"
 )
 
-// A subscriber is an enabled endpoint.
+// A subscriber is an enabled endpoint. Its UpdatedAt shows whether it has changed since it was read.
 type subscriber struct {
 	Account, ID store.ID
 	UpdatedAt   time.Time
@@ -29,6 +29,7 @@ func RecordMany(ctx context.Context, tx pgx.Tx, accounts []store.ID, all iter.Se
 	if store.IsCitus(tx.Conn()) {
 		return recordEach(ctx, tx, all)
 	}
+	// A savepoint: the events of the first try are undone if endpoints have changed.
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return recordThenLock(ctx, tx, accounts, all) })
 	if errors.Is(err, errSubscribersChanged) {
 		return recordEach(ctx, tx, all)
@@ -48,6 +49,7 @@ func recordEach(ctx context.Context, tx pgx.Tx, all iter.Seq[[]events.Cause]) er
 
 // recordThenLock fails if the endpoints after it has locked the queues are not those for which it has added deliveries.
 func recordThenLock(ctx context.Context, tx pgx.Tx, accounts []store.ID, all iter.Seq[[]events.Cause]) error {
+	// Nothing is locked yet, so this may be outdated when the deliveries are added. The second read finds out.
 	before, err := readSubscribers(ctx, tx, accounts)
 	if err != nil {
 		return err
@@ -69,6 +71,7 @@ func recordThenLock(ctx context.Context, tx pgx.Tx, accounts []store.ID, all ite
 	}) {
 		return errSubscribersChanged
 	}
+	// Only accounts with endpoints have deliveries to wake for.
 	owners := make([]store.ID, len(after))
 	for i, s := range after {
 		owners[i] = s.Account
@@ -77,6 +80,7 @@ func recordThenLock(ctx context.Context, tx pgx.Tx, accounts []store.ID, all ite
 	return err
 }
 
+// readSubscribers returns the enabled endpoints of accounts, in order.
 func readSubscribers(ctx context.Context, tx pgx.Tx, accounts []store.ID) ([]subscriber, error) {
 	return store.Collect(ctx, tx, pgx.RowToStructByPos[subscriber], subscribed, accounts)
 }

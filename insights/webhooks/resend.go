@@ -43,6 +43,7 @@ func (w *Webhooks) Resend(ctx context.Context, account, endpoint, event store.ID
 		if err != nil {
 			return err
 		}
+		// The type must be known first: a caller without its scope must not learn that the event exists.
 		resent, err := events.Get(ctx, tx, account, event)
 		if err != nil {
 			return err
@@ -72,11 +73,13 @@ func mayRequest(ctx context.Context, tx pgx.Tx, account store.ID, e *Endpoint, e
 	if err := tx.QueryRow(ctx, countRequested, account, e.ID, event).Scan(&pending, &seconds); err != nil {
 		return err
 	}
+	// seconds is the time until the first of the pending attempts, after which there may be room.
 	if pending >= maxRequested {
 		wait := time.Duration(seconds * float64(time.Second))
 		return &TooManyDeliveriesError{RetryAfter: min(max(wait, 5*time.Second), time.Hour)}
 	}
 	var counted int
+	// The limit of a host name is shared by all accounts, as many URLs may lead to one server.
 	err := tx.QueryRow(ctx, countHost, hostOf(e.URL), maxPerHost).Scan(&counted)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return &TooManyDeliveriesError{RetryAfter: time.Second}

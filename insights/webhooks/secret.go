@@ -34,8 +34,10 @@ func OpenMaster(ctx context.Context, pool *pgxpool.Pool, file string) (*Master, 
 	if err != nil {
 		return nil, err
 	}
+	// The prefix separates this use of the secret from others.
 	fingerprint := sha256.Sum256(append([]byte("aiv webhook master\n"), key...))
 	stored, err := readFingerprint(ctx, pool)
+	// Several processes may start at once. Whichever stores its fingerprint first decides, so it is read again.
 	if errors.Is(err, pgx.ErrNoRows) {
 		if _, err := pool.Exec(ctx, insertMaster, fingerprint[:]); err != nil {
 			return nil, fmt.Errorf("storing the fingerprint of the webhook master: %w", err)
@@ -57,6 +59,7 @@ func readFingerprint(ctx context.Context, pool *pgxpool.Pool) (fingerprint []byt
 	return fingerprint, err
 }
 
+// readMaster reads the master secret. White space at the end of the file, such as a line end, is not part of it.
 func readMaster(ctx context.Context, pool *pgxpool.Pool, file string) ([]byte, error) {
 	if file == "" {
 		return store.Secret(ctx, pool, "webhook_master")
@@ -73,6 +76,7 @@ func readMaster(ctx context.Context, pool *pgxpool.Pool, file string) ([]byte, e
 
 // Key returns the HMAC key of one version of an endpoint's secret, 32 bytes.
 func (m *Master) Key(endpoint store.ID, version int) []byte {
+	// A version makes another key, so rotation needs no stored secret.
 	info := "aiv webhook secret\n" + endpoint.Text("wh") + "\n" + strconv.Itoa(version)
 	key, err := hkdf.Key(sha256.New, m.key, nil, info, 32)
 	if err != nil {

@@ -15,6 +15,7 @@ const (
 INSERT INTO webhook_queues AS q (account_id) VALUES ($1)
 ON CONFLICT (account_id) DO UPDATE SET version = q.version + 1`
 
+	// readSlots reads the slots and URLs of endpoints that are not deleted.
 	readSlots = `SELECT slot, url FROM webhook_endpoints WHERE account_id = $1 AND deleted_at IS NULL`
 
 	insertEndpoint = `
@@ -32,9 +33,11 @@ SET url = $3, description = $4, events = $5, disabled_reason = $6, failing_since
 WHERE account_id = $1 AND id = $2
 RETURNING ` + endpointColumns
 
+	// deleteEndpoint frees the slot at once. The row itself stays for a while.
 	deleteEndpoint = `
 UPDATE webhook_endpoints SET deleted_at = now(), slot = NULL WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL`
 
+	// rotateSecret keeps the version before valid until previous_until. Another rotation before that ends it.
 	rotateSecret = `
 UPDATE webhook_endpoints
 SET secret_version = secret_version + 1, previous_until = now() + $3::double precision * interval '1 second', updated_at = now()
@@ -128,6 +131,7 @@ FROM (
     ORDER BY next_attempt_at, event_id LIMIT $3) d) typed
 GROUP BY type`
 
+	// requestDelivery adds a delivery of an event, or makes a delivery that exists pending again with no attempts.
 	requestDelivery = `
 WITH d AS (INSERT INTO webhook_deliveries AS d (account_id, event_id, endpoint_id, requested) VALUES ($1, $2, $3, true)
 ON CONFLICT (account_id, event_id, endpoint_id) DO UPDATE SET
@@ -175,6 +179,8 @@ SELECT (SELECT count(*) FROM (SELECT account_id, endpoint_id FROM webhook_delive
 )
 
 const (
+	// deletedEndpoints also returns whether the deletion is so long ago that no transaction from before it still
+	// runs.
 	deletedEndpoints = `
 SELECT account_id, id, deleted_at < now() - interval '1 hour' FROM webhook_endpoints WHERE deleted_at IS NOT NULL`
 
@@ -191,6 +197,7 @@ DELETE FROM webhook_endpoints WHERE account_id = $1 AND id = $2
 
 	deleteHosts = `DELETE FROM webhook_hosts WHERE second < now() - interval '1 hour'`
 
+	// hideEndpoints is deleteEndpoint for all endpoints of an account.
 	hideEndpoints = `
 UPDATE webhook_endpoints SET deleted_at = now(), slot = NULL WHERE account_id = $1 AND deleted_at IS NULL`
 )

@@ -40,6 +40,7 @@ func parseURL(text string, allowHTTP bool) (string, error) {
 			return "", errURLText
 		}
 	}
+	// url.Parse would accept other forms, such as https:host.
 	scheme, rest, found := strings.Cut(text, "://")
 	scheme = strings.ToLower(scheme)
 	switch {
@@ -66,6 +67,7 @@ func parseURL(text string, allowHTTP bool) (string, error) {
 	return scheme + "://" + rest, nil
 }
 
+// validPort reports whether a URL has an allowed port. An empty port after a colon is refused, and http needs a port.
 func validPort(u *url.URL) bool {
 	if u.Port() == "" {
 		return u.Scheme == "https" && !strings.HasSuffix(u.Host, ":")
@@ -74,6 +76,7 @@ func validPort(u *url.URL) bool {
 	return err == nil && u.Port()[0] != '0' && (port == 443 || port >= 1024)
 }
 
+// validHost reports whether the host has a form that all parsers understand equally.
 func validHost(u *url.URL) bool {
 	host := u.Hostname()
 	if strings.HasPrefix(u.Host, "[") {
@@ -87,15 +90,18 @@ func validHost(u *url.URL) bool {
 	if len(host) > 253 {
 		return false
 	}
+	// A name of one label is accepted.
 	labels := strings.Split(host, ".")
 	for _, label := range labels {
 		if !validLabel(label) {
 			return false
 		}
 	}
+	// The URL Standard reads such a host as an IPv4 address, even if it is none for ParseAddr.
 	return !isNumber(labels[len(labels)-1])
 }
 
+// validLabel reports whether a label may be in a DNS name. Underscores are not allowed in host names, but in use.
 func validLabel(label string) bool {
 	if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
 		return false

@@ -36,7 +36,8 @@ const (
 	Failing    = "failing"  // no attempt succeeded for three days in which attempts failed
 )
 
-// An Endpoint is an address to which an account's events are delivered.
+// An Endpoint is an address to which an account's events are delivered. Its secret is not stored; see Master. A
+// deleted endpoint keeps its row until Purge has deleted its deliveries.
 type Endpoint struct {
 	ID             store.ID
 	URL            string
@@ -125,9 +126,11 @@ type Backlog struct {
 
 // ReadBacklog reads the backlog. Its cost does not grow with the number of deliveries: it counts up to most.
 func ReadBacklog(ctx context.Context, pool *pgxpool.Pool, most int) (b Backlog, err error) {
+	// The lag is computed from the queues of up to this number of accounts.
 	const accounts = 200
 	var seconds float64
 	err = pool.QueryRow(ctx, readBacklog, store.OnCitus(citusBacklog), accounts, most).Scan(&b.Pending, &seconds)
+	// It is negative if no delivery is due yet.
 	b.Lag = max(0, time.Duration(seconds*float64(time.Second)))
 	return b, err
 }
@@ -138,6 +141,7 @@ const purgeStep = 500
 // Purge deletes the deliveries of deleted endpoints in small steps, then the endpoints. Other deliveries are deleted
 // with their events.
 func Purge(ctx context.Context, pool *pgxpool.Pool) error {
+	// Rows of host names matter for a second only.
 	if _, err := pool.Exec(ctx, deleteHosts); err != nil {
 		return err
 	}
