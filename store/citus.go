@@ -64,6 +64,8 @@ func (s OnCitus) RewriteQuery(_ context.Context, conn *pgx.Conn, sql string, arg
 // database has Citus; on plain PostgreSQL the later ones cost no round trip.
 type planner struct{ plain atomic.Bool }
 
+// afterConnect is called by the pool for each new connection. It checks the encoding, and changes the settings
+// that Citus needs.
 func (p *planner) afterConnect(ctx context.Context, conn *pgx.Conn) error {
 	if err := CheckEncoding(conn); err != nil {
 		return err
@@ -76,6 +78,8 @@ func (p *planner) afterConnect(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
+	// The server has loaded Citus. The second statement returns a row only if this database has the extension, and
+	// then has changed the settings.
 	if len(results[0].Rows) > 0 {
 		if results, err = conn.PgConn().Exec(ctx, planWithCitus).ReadAll(); err != nil {
 			return err

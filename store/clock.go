@@ -40,6 +40,7 @@ func PurgeBefore(ctx context.Context, pool *pgxpool.Pool, keep time.Duration) (t
 	return purgeBefore(time.Now(), database, keep)
 }
 
+// purgeBefore counts from the clock that is behind, so that no row is deleted too early by either.
 func purgeBefore(process, database time.Time, keep time.Duration) (time.Time, error) {
 	skew := process.Sub(database)
 	if skew > maxClockSkew || skew < -maxClockSkew {

@@ -9,6 +9,7 @@ import (
 // not read [tcp(7)]. No keepalive probes are sent then.
 const tcpUserTimeout = 18
 
+// setUserTimeout sets TCP_USER_TIMEOUT to lostAfter. It does nothing for Unix sockets.
 func setUserTimeout(network, _ string, c syscall.RawConn) (err error) {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil

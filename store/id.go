@@ -20,8 +20,10 @@ type ID [16]byte
 // NewID returns a new ID that contains the current time in milliseconds.
 func NewID() ID {
 	var id ID
+	// It never fails; it ends the program instead.
 	rand.Read(id[6:])
 	ms := uint64(time.Now().UnixMilli())
+	// The first 48 bits are the time.
 	binary.BigEndian.PutUint32(id[:4], uint32(ms>>16))
 	binary.BigEndian.PutUint16(id[4:6], uint16(ms))
 	id[6] = id[6]&0x0f | 0x70 // version 7
@@ -32,6 +34,7 @@ func NewID() ID {
 // base32 is Crockford's alphabet in lower case, as TypeIDs use it.
 const base32 = "0123456789abcdefghjkmnpqrstvwxyz"
 
+// suffixLength is the number of base32 characters for 128 bits, of which the first has three.
 const suffixLength = 26
 
 // Text returns the TypeID of an id of the given type: "run" gives run_01k3….
@@ -44,6 +47,7 @@ func (id ID) AppendText(b []byte, prefix string) []byte {
 	b = append(append(b, prefix...), '_')
 	hi, lo := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
 	var suffix [suffixLength]byte
+	// Five bits a character, from the last one. The id is shifted right as one number of 128 bits.
 	for i := suffixLength - 1; i >= 0; i-- {
 		suffix[i] = base32[lo&31]
 		lo = lo>>5 | hi<<59
@@ -79,6 +83,7 @@ func ParseID(prefix, text string) (ID, error) {
 	return id, nil
 }
 
+// base32Value has the value of each character of base32, and 0xff for others.
 var base32Value = func() (values [256]byte) {
 	for i := range values {
 		values[i] = 0xff

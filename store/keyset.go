@@ -53,11 +53,13 @@ func (q *KeysetQuery) Where(text string, args ...any) {
 	q.where = append(q.where, condition{text, args})
 }
 
+// A condition has as many ? as arguments.
 type condition struct {
 	text string
 	args []any
 }
 
+// A filter is the condition that a column has one of the values. There is at least one value.
 type filter struct {
 	column string
 	values []string
@@ -79,6 +81,7 @@ func (q *KeysetQuery) Among(column string, values ...string) {
 	}
 }
 
+// bind adds an argument and returns its placeholder.
 func (q *KeysetQuery) bind(arg any) string {
 	q.args = append(q.args, arg)
 	return "$" + strconv.Itoa(len(q.args))
@@ -105,6 +108,8 @@ func (q KeysetQuery) SQL() (string, []any) {
 	}
 	values := q.filters[0].values
 	branches := make([]string, len(values))
+	// Each value of the filter has a branch, as the index yields the rows of one value in order. All branches are
+	// then merged.
 	for i, v := range values {
 		branches[i] = q.branch(v)
 	}
@@ -125,6 +130,7 @@ func (q *KeysetQuery) merge(branches []string) string {
 	return "(" + strings.Join(branches, ") UNION ALL (") + ") ORDER BY " + strings.Join(names, q.direction()+", ") + q.direction() + q.limit()
 }
 
+// direction returns what follows each column of ORDER BY.
 func (q *KeysetQuery) direction() string {
 	if q.Oldest {
 		return ""
@@ -157,6 +163,7 @@ func (q *KeysetQuery) branch(values ...string) string {
 		}
 	}
 	switch after := q.Page.After; {
+	// The sort key is a text alone. first[:1] is the sign without =, so the row of the cursor is left out.
 	case after != nil && len(q.Order) == 1:
 		compare(first[:1], q.Order, after.Text)
 	case after != nil: // a cursor is only valid with the filters it was made with, so it lies before To
@@ -164,6 +171,7 @@ func (q *KeysetQuery) branch(values ...string) string {
 	case q.To != nil:
 		compare("<", q.Order[:1], *q.To)
 	default:
+		// Without a bound there is still the filter's column to compare, if there is one.
 		compare(first, nil)
 	}
 	if q.From != nil {
@@ -189,6 +197,7 @@ func (q *KeysetQuery) Rare(ctx context.Context, db Querier) (bool, error) {
 	if len(q.filters) == 0 {
 		return false, nil
 	}
+	// A copy: the filters and arguments of q do not change.
 	one := *q
 	one.Page.Limit = rare
 	var counts []string
@@ -202,7 +211,9 @@ func (q *KeysetQuery) Rare(ctx context.Context, db Querier) (bool, error) {
 	if err := db.QueryRow(ctx, "SELECT ARRAY["+strings.Join(counts, ", ")+"]", one.args...).Scan(&rows); err != nil {
 		return false, err
 	}
+	// Of filters that are equally rare, the first is taken.
 	least := slices.Index(rows, slices.Min(rows))
+	// No filter is rare. The query reads through the first one.
 	if rows[least] > rare {
 		return false, nil
 	}

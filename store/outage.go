@@ -19,6 +19,7 @@ type Outage struct {
 	now  atomic.Pointer[outage]
 }
 
+// An outage is what an Outage knows at a time. It does not change.
 type outage struct {
 	shards   []int64 // on unreachable servers
 	accounts []ID    // on the others, sorted; nil: all servers are reachable
@@ -49,6 +50,7 @@ func AmongAccounts(column, p string) string {
 // reachable servers, or NULL for all.
 func (o *Outage) Reachable(sql string) pgx.QueryRewriter { return rewriter{o, sql} }
 
+// A rewriter replaces a statement by sql on Citus, and adds the accounts.
 type rewriter struct {
 	o   *Outage
 	sql string
@@ -76,6 +78,8 @@ func (o *Outage) Retry(ctx context.Context, f func() error) error {
 	}
 	before := o.now.Load()
 	err := f()
+	// If the same servers were known to be unreachable, f has left their accounts out already, and a second try would
+	// not help.
 	if LostServer(err) && o.find(ctx) == nil && !slices.Equal(before.shards, o.now.Load().shards) {
 		return f()
 	}
@@ -85,6 +89,7 @@ func (o *Outage) Retry(ctx context.Context, f func() error) error {
 // Update finds out whether unreachable servers are back, and which accounts have been created. It is to be called every
 // second.
 func (o *Outage) Update(ctx context.Context) error {
+	// While no server is known to be lost, only Retry looks for one.
 	if o.accounts() == nil {
 		return nil
 	}
@@ -115,6 +120,8 @@ func (o *Outage) find(ctx context.Context) error {
 }
 
 const (
+	// lostShards returns the shards of measurement_runs on servers that cannot be reached. The other tables by
+	// account are placed in the same way.
 	lostShards = `
 WITH lost AS MATERIALIZED (
   SELECT groupid FROM pg_dist_node WHERE isactive AND shouldhaveshards AND NOT citus_check_connection_to_node(nodename, nodeport)
@@ -122,6 +129,7 @@ WITH lost AS MATERIALIZED (
 SELECT COALESCE(array_agg(s.shardid ORDER BY s.shardid), '{}') FROM pg_dist_shard s JOIN pg_dist_placement p ON p.shardid = s.shardid
 WHERE s.logicalrelid = 'measurement_runs'::regclass AND p.groupid IN (SELECT groupid FROM lost)`
 
+	// accountsBeyond returns the accounts whose rows are in other shards than $1.
 	accountsBeyond = `
 SELECT COALESCE(array_agg(id), '{}') FROM accounts WHERE get_shard_id_for_distribution_column('measurement_runs', id) <> ALL ($1::bigint[])`
 )

@@ -125,6 +125,7 @@ func OpenPlain(ctx context.Context, pool *pgxpool.Pool, maxConns int32) (*pgxpoo
 	return newPool(ctx, config)
 }
 
+// milliseconds returns a duration as PostgreSQL reads it in a setting.
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
 
 // Servers returns the name of the database at url, and its servers as HOST:PORT, where HOST may be the folder of a Unix
@@ -162,6 +163,7 @@ func Durable(ctx context.Context, pool *pgxpool.Pool) (durable bool, err error) 
 // parseFault returns an error that contains fixed text only. pgx redacts passwords in its errors, but cannot where it
 // is unknown which part of an invalid URL is the password.
 func parseFault(err error) error {
+	// These texts of pgx contain nothing of the URL.
 	for _, known := range []string{
 		"invalid port",
 		"could not match",
@@ -184,6 +186,7 @@ const lostAfter = 15 * time.Second
 // dial connects to a server so that the connection ends if the server's machine stops without closing it.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{
+		// Idle and four intervals add up to lostAfter.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: lostAfter / 5, Interval: lostAfter / 5, Count: 4}, // whole seconds
 		Control:         setUserTimeout,
 	}

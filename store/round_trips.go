@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// A roundTripsKey is the key of the counter in a context.
 type roundTripsKey struct{}
 
 // CountRoundTrips returns a context that counts in n the round trips to the database made under it: each statement,

@@ -97,6 +97,7 @@ func setParameters(params map[string]string, k kind) {
 	maps.DeleteFunc(params, func(name, _ string) bool { return strings.EqualFold(name, clientEncoding) })
 	params[clientEncoding] = utf8
 	for _, setting := range k.settings() {
+		// What an operator has set in the URL stays.
 		if !isSet(params, setting.name) {
 			params[setting.name] = setting.value
 		}
@@ -114,6 +115,7 @@ func isSet(params map[string]string, name string) bool {
 			continue
 		}
 		for option := range strings.FieldsSeq(value) {
+			// In options a name may be written with hyphens.
 			option, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(option, "--"), "-c"), "=")
 			if strings.EqualFold(strings.ReplaceAll(option, "-", "_"), name) {
 				return true

@@ -132,12 +132,15 @@ func (s *Standby) Read(ctx context.Context, position string, f func(context.Cont
 	return done, err
 }
 
+// read is Read without the counters.
 func (s *Standby) read(ctx context.Context, position string, f func(context.Context, Querier) error) (done bool, err error) {
+	// An empty position is not known, so the read cannot be verified.
 	if !s.usable.Load() || position == "" {
 		return false, nil
 	}
 	conn, err := s.acquire(ctx, position)
 	if err != nil {
+		// If the caller has given up, that says nothing about the standby.
 		if ctx.Err() == nil {
 			s.usable.Store(false) // until the next check
 		}
@@ -151,6 +154,7 @@ func (s *Standby) read(ctx context.Context, position string, f func(context.Cont
 	if _, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return false, nil // such as a conflict with the replay, which ends only this read
 	}
+	// The standby failed or took too long, so the primary repeats the read.
 	if err != nil && caller.Err() == nil && IsUnavailable(err) {
 		s.usable.Store(false)
 		return false, nil
@@ -228,6 +232,7 @@ func (s *Standby) update(ctx context.Context) error {
 	}
 	reason := ""
 	if err == nil {
+		// The time before the check, because more may have been written since.
 		s.caughtUp = began
 	} else {
 		reason = err.Error()
@@ -284,4 +289,5 @@ SELECT pg_is_in_recovery(),
   COALESCE(pg_last_wal_replay_lsn() >= split_part($1, ' ', 2)::pg_lsn, false)
 FROM pg_control_checkpoint() AS c, pg_control_recovery() AS r`
 
+// databaseIdentity returns the same text on the primary and on its standbys.
 const databaseIdentity = `SELECT system_identifier || ' ' || current_database() FROM pg_control_system()`

@@ -52,6 +52,8 @@ func ParseTime(s string) (time.Time, error) {
 	return t, err
 }
 
+// isRFC3339 reports whether s, in upper case, has the form of RFC 3339. It checks the range of the offset itself,
+// because package time accepts more.
 func isRFC3339(s string) bool {
 	const form = "0000-00-00T00:00:00" // 0 is any digit
 	if len(s) <= len(form) {

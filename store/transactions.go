@@ -50,6 +50,7 @@ func Step(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 // ExecInSteps executes a statement that changes as many rows as its last argument, step, until it changes fewer. Each
 // execution is a transaction. ExecInSteps returns how many rows were changed.
 func ExecInSteps(ctx context.Context, pool *pgxpool.Pool, step int64, sql string, args ...any) (total int64, err error) {
+	// The statement must limit its rows by this argument.
 	args = append(args, step)
 	for n := step; n == step; total += n {
 		tag, err := pool.Exec(ctx, sql, args...)
@@ -89,6 +90,7 @@ func ReadWithoutTimeouts(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx)
 	return beginWithoutTimeouts(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, f)
 }
 
+// beginWithoutTimeouts runs f in a transaction with options and without timeouts.
 func beginWithoutTimeouts(ctx context.Context, pool *pgxpool.Pool, options pgx.TxOptions, f func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, withoutTimeouts); err != nil {
@@ -136,6 +138,7 @@ func ReadOne[T any](ctx context.Context, db Querier, absent error, sql string, a
 // would cost more with the rows of other accounts. db is a pool, a connection, or the transaction of an outer call,
 // which f then joins.
 func Snapshot(ctx context.Context, db Querier, f func(pgx.Tx) error) error {
+	// The outer call has set up the transaction.
 	if tx, ok := db.(pgx.Tx); ok {
 		return f(tx)
 	}

@@ -84,6 +84,7 @@ func IsUndefinedColumn(err error) bool { return hasCode(err, undefinedColumn) }
 // IsNotPermitted reports whether the session's role lacks a privilege.
 func IsNotPermitted(err error) bool { return hasCode(err, notPermitted) }
 
+// hasCode reports whether err is an error of PostgreSQL with a code.
 func hasCode(err error, code string) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && codeOf(e) == code

@@ -51,6 +51,7 @@ func Verify(ctx context.Context, db Beginner, invariants []Invariant) (violation
 		reads := 1
 		if IsCitus(tx.Conn()) {
 			reads = citusReads
+			// With one snapshot, a second read would find the same again.
 			if _, err := tx.Exec(ctx, `SET TRANSACTION ISOLATION LEVEL READ COMMITTED`); err != nil {
 				return err
 			}
@@ -91,6 +92,7 @@ const citusReads = 10
 // checkAgain returns what is still there of a violation. Rows beyond those that a Violation has cannot be compared.
 func checkAgain(ctx context.Context, tx pgx.Tx, before Violation) (Violation, error) {
 	v, err := check(ctx, tx, before.Invariant)
+	// Otherwise the count of the latest read is kept.
 	if max(v.Count, before.Count) <= maxViolationRows {
 		v.Rows = slices.DeleteFunc(v.Rows, func(row string) bool { return !slices.Contains(before.Rows, row) })
 		v.Count = len(v.Rows)
@@ -98,6 +100,7 @@ func checkAgain(ctx context.Context, tx pgx.Tx, before Violation) (Violation, er
 	return v, err
 }
 
+// check evaluates an invariant once. It counts all rows and keeps the first of them.
 func check(ctx context.Context, tx pgx.Tx, invariant Invariant) (Violation, error) {
 	v := Violation{Invariant: invariant}
 	if invariant.Check != nil {

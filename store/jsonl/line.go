@@ -52,6 +52,7 @@ func Read(r io.Reader, progress func(lines int), each func(*Line)) error {
 			errs = append(errs, fmt.Errorf("line %d: %w", number, err))
 			continue
 		}
+		// Only lines that could be parsed are reported.
 		if progress != nil {
 			progress(number)
 		}
@@ -60,6 +61,7 @@ func Read(r io.Reader, progress func(lines int), each func(*Line)) error {
 			errs = append(errs, err)
 		}
 	}
+	// The scanner stops at such a line, so the lines after it are not read.
 	if err := scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
 		errs = append(errs, fmt.Errorf("line %d: longer than %d bytes", number+1, maxLine))
 	} else if err != nil {
@@ -68,6 +70,7 @@ func Read(r io.Reader, progress func(lines int), each func(*Line)) error {
 	return errors.Join(errs...)
 }
 
+// parse reads the text of the line as one JSON object.
 func (l *Line) parse(text string) (err error) {
 	if l.object, err = strictjson.Parse(text, limits); err != nil {
 		return err
@@ -78,6 +81,7 @@ func (l *Line) parse(text string) (err error) {
 	return nil
 }
 
+// end returns the errors of the line, also for members that were not read.
 func (l *Line) end() error {
 	for _, m := range l.object.Members {
 		if !l.skipped && !slices.Contains(l.read, m.Name) {

@@ -101,6 +101,7 @@ func ListOrNull(l *Line, name string, pattern *regexp.Regexp) []string {
 	return *v
 }
 
+// checkList records the first error of a list's elements.
 func (l *Line) checkList(name string, list []string, pattern *regexp.Regexp) {
 	seen := make(map[string]bool, len(list))
 	for _, v := range list {
@@ -147,6 +148,7 @@ func IDOrNull(l *Line, name, prefix, of string) *store.ID {
 
 // read reads a required member that must not be null. It reports false after it has recorded an error.
 func read[T readable](l *Line, name string) (T, bool) {
+	// zero is returned with an error, as decode may have set v to a part of a wrong value.
 	var v, zero T
 	m := l.member(name)
 	if m == nil {
@@ -180,6 +182,7 @@ func decode(v *strictjson.Value, to any) (want string, ok bool) {
 	case *bool:
 		*to = v.Text == "true"
 		return "true or false", v.Kind == strictjson.KindBool
+	// A number with a fraction or an exponent is no integer here, even if its value is.
 	case *int:
 		n, err := strconv.Atoi(v.Text)
 		*to = n

@@ -40,12 +40,14 @@ func (t *Table) Add(l *Line, id any, values ...any) {
 	}
 	first, duplicate := t.seen[id]
 	switch missing := id == "" || id == (store.ID{}); {
+	// Lines whose id could not be read are not duplicates of each other.
 	case missing: // an error of the line already
 	case duplicate:
 		l.Errorf("duplicate id (first on line %d)", first)
 	default:
 		t.seen[id] = l.Number
 	}
+	// The row of a line with an error is added, too. Read returns the error, so it is never copied.
 	t.rows = append(t.rows, append([]any{l.Number, id}, values...))
 }
 
@@ -65,6 +67,7 @@ func (t *Table) Merge(ctx context.Context, tx pgx.Tx, merge string) (int64, erro
 		if err != nil {
 			return 0, err
 		}
+		// Only the first reason is reported.
 		if len(lines) > 0 {
 			return 0, c.failed(lines)
 		}
@@ -90,8 +93,10 @@ func Copy(ctx context.Context, tx pgx.Tx, tables ...*Table) error {
 	return nil
 }
 
+// copy makes the temporary table with the types of the table's columns, fills it, and lets the planner know its size.
 func (t *Table) copy(ctx context.Context, tx pgx.Tx) error {
 	incoming := "incoming_" + t.Name
+	// line is an integer, as the constant 0 is.
 	create := fmt.Sprintf(`CREATE TEMPORARY TABLE %s ON COMMIT DROP AS SELECT 0 AS line, %s FROM %s WITH NO DATA`,
 		incoming, strings.Join(t.Columns, ", "), t.Name)
 	if _, err := tx.Exec(ctx, create); err != nil {

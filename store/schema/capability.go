@@ -51,7 +51,7 @@ type Object struct {
 type EventType struct{ Name, Scope string }
 
 // An Erasure says how the rows of an account are erased. Each function may be repeated, so that an interrupted erasure
-// can be finished, and returns how many rows of the table it deleted.
+// can be finished, and returns how many rows of the table it deleted. A function that is nil is not called.
 type Erasure struct {
 	// Before is called each time before the account's runs are deleted.
 	Before EraseFunc
@@ -70,7 +70,8 @@ type Erasure struct {
 // [store.Step].
 type EraseFunc func(ctx context.Context, pool *pgxpool.Pool, table string, account store.ID) (rows int64, err error)
 
-// A Purge says what deleting runs does to a table. Lock and Delete are called in the transaction that deletes the runs.
+// A Purge says what deleting runs does to a table. Lock and Delete are called in the transaction that deletes the
+// runs. A function that is nil is not called.
 type Purge struct {
 	// Prepare is called before the transaction, for runs that are final.
 	Prepare func(ctx context.Context, pool *pgxpool.Pool, account store.ID, runs []store.ID) error

@@ -103,12 +103,14 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool, all []Capability) (plac
 			if err := place(ctx, tx, placed); err != nil {
 				return err
 			}
+			// Only databases with Citus use this table, so it is empty so far.
 			if slices.ContainsFunc(placed, func(t PlacedTable) bool { return t.Table == "job_holds" }) {
 				if _, err := tx.Exec(ctx, fillHolds); err != nil {
 					return err
 				}
 			}
 		}
+		// The function is replaced each time, because a migration may have replaced it by its other form.
 		_, err = tx.Exec(ctx, distributedCancelRun)
 		return err
 	})
@@ -140,16 +142,21 @@ func boundLockWaits(ctx context.Context, conn *pgx.Conn) error {
 // sooner than Citus finds them, by default every 2 s.
 const workerLockWait = "1s"
 
+// place executes the statements that place tables: it drops foreign keys and triggers, distributes, and adds the keys
+// again.
 func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 	var names []string
 	for _, t := range tables {
+		// A table that is placed otherwise would have to be moved back first, which this does not do.
 		if t.Is != Local {
 			return fmt.Errorf("the table %s is %s and should be %s; see undistribute_table of Citus", t.Table, t.Is, t.Want)
 		}
 		names = append(names, t.Table)
 	}
+	// statements come first and in this order; after has what adds the foreign keys again.
 	statements := []string{overOneConnection}
 	var after []string
+	// Both return a statement that drops and one that adds. Triggers are not added again.
 	for _, sql := range []string{selectForeignKeys, selectTriggers} {
 		rows, err := tx.Query(ctx, sql, names)
 		if err != nil {
@@ -173,6 +180,7 @@ func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 			continue
 		case t.Want == Reference:
 			statements = append(statements, `SELECT create_reference_table('`+t.Table+`')`)
+		// This table comes first and begins the group of shards that the other tables join.
 		case t.Table == colocated:
 			statements = append(statements, `SELECT create_distributed_table('`+t.Table+`', 'account_id', colocate_with => 'none')`)
 		default:
@@ -183,6 +191,7 @@ func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 	}
 	for _, sql := range append(statements, after...) {
 		if _, err := tx.Exec(ctx, sql); err != nil {
+			// The error names the first line of the statement, which may be long.
 			first, _, _ := strings.Cut(strings.TrimSpace(sql), "\n")
 			return fmt.Errorf("%s: %w", first, err)
 		}
@@ -190,6 +199,7 @@ func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 	return nil
 }
 
+// readPlacements returns the tables with their placements; sql is selectPlacements or selectSizedPlacements.
 func readPlacements(ctx context.Context, db store.Querier, all []Capability, sql string) ([]PlacedTable, error) {
 	var tables []PlacedTable
 	var names []string
@@ -205,6 +215,7 @@ func readPlacements(ctx context.Context, db store.Querier, all []Capability, sql
 	var is string
 	var size int64
 	_, err = pgx.ForEachRow(rows, []any{&i, &is, &size}, func() error {
+		// The numbers of WITH ORDINALITY begin at 1.
 		tables[i-1].Is, tables[i-1].Size = Placement(is), size
 		return nil
 	})
@@ -251,6 +262,7 @@ const (
 CASE WHEN p.partmethod = 'h' THEN 'by account' WHEN p.partmethod = 'n' AND p.repmodel = 't' THEN 'reference'
   WHEN p.partmethod = 'n' AND NOT p.autoconverted THEN 'coordinator' ELSE 'local' END`
 
+	// selectPlacements returns the number of each table in $1, its placement, and no size.
 	selectPlacements = `
 SELECT no, ` + placementOf + `, 0::bigint
 FROM unnest($1::text[]) WITH ORDINALITY AS t (name, no) LEFT JOIN pg_dist_partition p ON p.logicalrelid = to_regclass(t.name)`
@@ -260,10 +272,13 @@ SELECT no, ` + placementOf + `,
   CASE WHEN p.logicalrelid IS NULL THEN pg_total_relation_size(to_regclass(t.name)) ELSE citus_total_relation_size(p.logicalrelid) END
 FROM unnest($1::text[]) WITH ORDINALITY AS t (name, no) LEFT JOIN pg_dist_partition p ON p.logicalrelid = to_regclass(t.name)`
 
+	// setLockWaits returns the first server on which the setting failed, or "". It holds for sessions that begin
+	// later.
 	setLockWaits = `
 SELECT COALESCE(min(nodename || ':' || nodeport || ': ' || result) FILTER (WHERE NOT success), '')
 FROM run_command_on_workers(format('ALTER DATABASE %I SET lock_timeout = %L', current_database(), $1::text))`
 
+	// selectForeignKeys returns the statements that drop and add the foreign keys from and to tables.
 	selectForeignKeys = `
 SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname),
   format('ALTER TABLE %s ADD CONSTRAINT %I %s', conrelid::regclass, conname, pg_get_constraintdef(oid))
@@ -272,6 +287,7 @@ WHERE contype = 'f' AND (conrelid = ANY (SELECT to_regclass(name) FROM unnest($1
   OR confrelid = ANY (SELECT to_regclass(name) FROM unnest($1::text[]) name))
 ORDER BY conrelid, conname`
 
+	// selectTriggers returns the statements that drop the triggers of tables. Internal ones belong to foreign keys.
 	selectTriggers = `
 SELECT format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass), ''
 FROM pg_trigger

@@ -47,6 +47,7 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, all []Capability, service Se
 				return fmt.Errorf("grant privileges to %s: %w", role, err)
 			}
 		}
+		// These checks see the privileges that were granted above. If one fails, the transaction grants nothing.
 		if err := checkCreate(ctx, tx, role, schema); err != nil {
 			return err
 		}
@@ -60,6 +61,7 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, all []Capability, service Se
 // grantStatements returns the statements that give a role these privileges in a schema, and no others.
 func grantStatements(grants []grant, role, schema string, onCitus bool) []string {
 	role, schema = pgx.Identifier{role}.Sanitize(), pgx.Identifier{schema}.Sanitize()
+	// A role keeps nothing that an earlier version has granted: all is revoked first.
 	statements := []string{
 		"REVOKE ALL ON ALL TABLES IN SCHEMA " + schema + " FROM " + role,
 		"REVOKE ALL ON ALL SEQUENCES IN SCHEMA " + schema + " FROM " + role,
@@ -71,6 +73,8 @@ func grantStatements(grants []grant, role, schema string, onCitus bool) []string
 	for _, g := range grants {
 		to := " ON " + g.object + " TO " + role
 		var list []string
+		// On Citus a privilege on columns is granted on the whole table everywhere, and then narrowed on the
+		// coordinator alone.
 		for _, p := range g.privileges {
 			if p.whole() || !onCitus {
 				list = append(list, p.String())

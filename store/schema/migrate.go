@@ -72,6 +72,7 @@ func (c Config) Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migration, e
 		return nil, err
 	}
 	if err := status.Err(); err != nil {
+		// Pending migrations are what this call is for. All other reasons not to run are refused.
 		if _, pending := errors.AsType[*PendingError](err); !pending {
 			return nil, err
 		}
@@ -93,6 +94,7 @@ func (c Config) Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migration, e
 // because the pool's timeouts suit requests and would end the wait for the lock or the rewrite of a large table. Nor
 // may the pool's sessions be hot: a migration may join and sort all rows of a table.
 func lockMigrations(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) {
+	// Config returns a copy, so the pool keeps its settings.
 	config := pool.Config().ConnConfig
 	store.SetPlain(config)
 	for _, limit := range []string{"lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"} {
@@ -128,8 +130,10 @@ func (c *Config) setDefaults() {
 // applyWithRetries applies one migration, again when a lock that it needs is not free in time.
 func (c *Config) applyWithRetries(ctx context.Context, pool *pgxpool.Pool, conn *pgx.Conn, m *Migration) error {
 	for attempt := 1; ; attempt++ {
+		// The blockers are watched while the migration waits: after the timeout, nothing shows who held the lock.
 		stop := c.watchBlockers(ctx, pool, conn.PgConn().PID())
 		err := apply(ctx, conn, m)
+		// stop must be called in any case, as it ends a goroutine.
 		blockers := stop()
 		if !store.IsLockTimeout(err) {
 			return err
@@ -150,6 +154,7 @@ func (c *Config) applyWithRetries(ctx context.Context, pool *pgxpool.Pool, conn 
 // watchBlockers polls which sessions block a session, several times within lockTimeout. stop returns the last ones that
 // it saw.
 func (c *Config) watchBlockers(ctx context.Context, pool *pgxpool.Pool, pid uint32) (stop func() (last string)) {
+	// found has no buffer: stop receives what the goroutine sends as its last action.
 	done, found := make(chan struct{}), make(chan string)
 	go func() {
 		last := ""
@@ -202,6 +207,7 @@ func line(sql string, begin int, err error) string {
 		return ""
 	}
 	statement := []rune(sql[begin:])
+	// PostgreSQL counts positions in characters from 1.
 	statement = statement[:min(int(fault.Position), len(statement))]
 	return fmt.Sprintf(", line %d", 1+strings.Count(sql[:begin]+string(statement), "\n"))
 }
@@ -213,6 +219,7 @@ func ID() (string, error) {
 		return "", err
 	}
 	hash := sha256.New()
+	// A migrated database also depends on these statements.
 	for _, text := range []string{createSchemaMigrations, insertSchemaMigration} {
 		fmt.Fprintf(hash, "%q", text)
 	}

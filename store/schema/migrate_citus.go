@@ -11,6 +11,7 @@ import (
 
 // execStatement executes a statement of a migration, or its form in a distributed database.
 func execStatement(ctx context.Context, tx pgx.Tx, sql string) error {
+	// Only a statement that has another form costs the question whether the database is distributed.
 	all := []string{sql}
 	if form := distributedForm(sql); form != nil {
 		if distributed, err := isDistributed(ctx, tx); err != nil {
@@ -39,6 +40,7 @@ func isDistributed(ctx context.Context, db store.Querier) (is bool, err error) {
 // distributedForm returns the statements to execute in a distributed database in place of one of a migration, or nil.
 func distributedForm(sql string) []string {
 	for _, form := range distributedForms {
+		// Comments may precede the command, so it is looked for at the beginning of a line.
 		if strings.Contains(sql, "\n"+form.begins) {
 			return form.statements
 		}

@@ -22,7 +22,7 @@ var embedded embed.FS
 //
 // Without it, only binaries that know the migration run on its schema.
 type Migration struct {
-	Version          int
+	Version          int // the number of its file, from 1
 	Name             string
 	OldestCompatible int
 	AppliedAt        time.Time // zero when it is not applied
@@ -42,6 +42,7 @@ func (m *Migration) readHeader() error {
 	header := true
 	for line := range strings.Lines(m.sql) {
 		line = strings.TrimSpace(line)
+		// header is false from the first line on that is not a comment.
 		header = header && strings.HasPrefix(line, "--")
 		number, found := strings.CutPrefix(line, "-- oldest-compatible: ")
 		if !found {
@@ -59,6 +60,7 @@ func (m *Migration) readHeader() error {
 	return nil
 }
 
+// migrationFile matches the name of a migration's file: its number and its name.
 var migrationFile = regexp.MustCompile(`^(\d{4})_([a-z0-9_]+)\.sql$`)
 
 // loadMigrations reads the migrations of a file system in order. All numbers have four digits, so that the names sort
@@ -78,6 +80,7 @@ func loadMigrations(files fs.FS) ([]Migration, error) {
 		if err != nil {
 			return nil, fmt.Errorf("migration %s: %w", name, err)
 		}
+		// The names are sorted, so files with one number are neighbours.
 		if len(all) > 0 && all[len(all)-1].Version == version {
 			return nil, fmt.Errorf("migration %s: its number is used by %s", name, all[len(all)-1])
 		}
@@ -107,6 +110,7 @@ func statements(sql string) iter.Seq2[int, int] {
 				}
 				begin = i + 1
 			}
+			// A semicolon inside of a comment or a string ends no statement.
 			i += max(1, len(opaque(sql[i:])))
 		}
 		if strings.TrimSpace(sql[begin:]) != "" {
@@ -135,4 +139,5 @@ func opaque(sql string) string {
 	return sql[:len(sql)-len(rest)]
 }
 
+// dollarQuote matches the beginning of a string such as $$…$$ or $body$…$body$, which ends with the same text.
 var dollarQuote = regexp.MustCompile(`^\$\w*\$`)

@@ -22,6 +22,7 @@ type PrivilegeError struct {
 }
 
 func (e *PrivilegeError) Error() string {
+	// The message names some of the privileges, because after an upgrade many can be missing.
 	const named = 3
 	missing := strings.Join(e.Missing[:min(named, len(e.Missing))], ", ")
 	if more := len(e.Missing) - named; more > 0 {
@@ -34,6 +35,7 @@ func (e *PrivilegeError) Error() string {
 	return lacks + fmt.Sprintf("run `aiv migrate %s %s` as the owner of the tables", e.Service.grantFlag(), e.Role)
 }
 
+// other returns the service that is not s.
 func (s Service) other() Service {
 	if s == Dispatch {
 		return Serve
@@ -41,6 +43,7 @@ func (s Service) other() Service {
 	return Dispatch
 }
 
+// grantFlag returns the flag of aiv migrate that grants the privileges of the service.
 func (s Service) grantFlag() string {
 	if s == Dispatch {
 		return "-grant-dispatch"
@@ -79,6 +82,8 @@ func hasPrivileges(ctx context.Context, db store.Querier, all []Capability, role
 	var tables []string
 	for _, c := range all {
 		for _, t := range c.Tables {
+			// own are the privileges of this service on the table, and others are the privileges of the other
+			// service.
 			own, others := t.Serve, t.Dispatch
 			if service == Dispatch {
 				own, others = others, own
@@ -94,6 +99,7 @@ func hasPrivileges(ctx context.Context, db store.Querier, all []Capability, role
 	return has, nil
 }
 
+// mayInsert looks at what the role itself was granted, not at memberships: it tells which service the role is for.
 const mayInsert = `
 SELECT EXISTS (
   SELECT FROM unnest($2::text[]) AS t (name) JOIN pg_class c ON c.oid = to_regclass(t.name)
@@ -120,6 +126,8 @@ func GrantedRoles(ctx context.Context, pool *pgxpool.Pool) ([]GrantedRole, error
 // grantAction is the action of Grant in the audit log.
 func grantAction(s Service) string { return "migrate." + strings.TrimPrefix(s.grantFlag(), "-") }
 
+// selectGrantedRoles takes the latest grant of each role that still exists and has a privilege in the schema of the
+// tables.
 const selectGrantedRoles = `
 SELECT subject, CASE action WHEN $1 THEN $3 ELSE $4 END
 FROM (SELECT DISTINCT ON (subject) subject, action FROM audit_log WHERE action IN ($1, $2) ORDER BY subject, id DESC) AS latest
@@ -134,6 +142,7 @@ func privilegeArgs(grants []grant, role string) []any {
 	var names, objects, columns []string
 	for _, g := range grants {
 		for _, p := range g.privileges {
+			// A privilege on a whole table is checked with an empty name of a column.
 			of := p.columns
 			if p.whole() {
 				of = []string{""}

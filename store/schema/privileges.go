@@ -68,6 +68,7 @@ func (s Service) grants(all []Capability, onCitus bool) (grants []grant) {
 		if s == Dispatch {
 			g.privileges = dispatch
 		}
+		// What a service may not use at all has no grant.
 		if len(g.privileges) > 0 {
 			grants = append(grants, g)
 		}

@@ -24,6 +24,7 @@ func Ready(ctx context.Context, pool *pgxpool.Pool, capabilities []Capability, s
 	}
 	defer conn.Release()
 	needed := privilegeArgs(service.grants(capabilities, store.IsCitus(conn.Conn())), "")
+	// Each row of selectReady repeats the columns of the session, so s has them after any row.
 	var s session
 	applied, err := store.Collect(ctx, conn, func(row pgx.CollectableRow) (m Migration, err error) {
 		err = row.Scan(append(m.columns(), s.columns()...)...)
@@ -34,6 +35,7 @@ func Ready(ctx context.Context, pool *pgxpool.Pool, capabilities []Capability, s
 		err = conn.QueryRow(ctx, selectSession, needed...).Scan(s.columns()...)
 	}
 	switch {
+	// The table has the columns of release 0.1.0; see ChangedError.
 	case store.IsUndefinedColumn(err):
 		return &ChangedError{}
 	case err != nil:
@@ -86,10 +88,13 @@ type session struct {
 	missing           []string // privileges
 }
 
+// columns are the destinations of sessionColumns.
 func (s *session) columns() []any { return []any{&s.standby, &s.readOnly, &s.role, &s.missing} }
 
+// sessionColumns are what Ready asks about the session; they have the parameters of missingPrivileges.
 const sessionColumns = `pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', current_user, ` + missingPrivileges
 
 const selectSession = `SELECT ` + sessionColumns
 
+// selectReady returns a row for each applied migration, with the columns of the session, in one round trip.
 const selectReady = `SELECT ` + migrationColumns + `, ` + sessionColumns + ` FROM schema_migrations ORDER BY version`

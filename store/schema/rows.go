@@ -18,6 +18,7 @@ func EraseByID(ctx context.Context, pool *pgxpool.Pool, table string, account st
 	sql := `
 DELETE FROM ` + table + ` WHERE account_id = $1 AND id = ANY (
   ARRAY(SELECT id FROM ` + table + ` WHERE account_id = $1 ORDER BY account_id, id LIMIT $2))`
+	// A step that deletes fewer rows is the last one.
 	for n := int64(eraseStep); n == eraseStep; total += n {
 		err := store.Step(ctx, pool, func(tx pgx.Tx) error {
 			tag, err := tx.Exec(ctx, sql, account, eraseStep)

@@ -72,6 +72,7 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("the database has another version of %s; use the binary that applied it", list(e.Changed))
 }
 
+// list names migrations for a message.
 func list(migrations []Migration) string {
 	var names []string
 	for _, m := range migrations {
@@ -83,6 +84,7 @@ func list(migrations []Migration) string {
 	return fmt.Sprintf("%d migrations (%s)", len(names), strings.Join(names, ", "))
 }
 
+// readStatus compares all, the migrations of the binary, with the database.
 func readStatus(ctx context.Context, db store.Querier, all []Migration) (Status, error) {
 	applied, err := readApplied(ctx, db)
 	if store.IsUndefinedColumn(err) {
@@ -98,6 +100,7 @@ func readStatus(ctx context.Context, db store.Querier, all []Migration) (Status,
 func compare(all, applied []Migration) Status {
 	var s Status
 	for _, m := range all {
+		// An older migration that the binary does not know: its history is another one.
 		for len(applied) > 0 && applied[0].Version < m.Version {
 			s.Unknown = append(s.Unknown, applied[0])
 			applied = applied[1:]
@@ -144,6 +147,8 @@ func (m *Migration) columns() []any {
 	return []any{&m.Version, &m.Name, &m.checksum, &m.AppliedAt, &m.OldestCompatible}
 }
 
+// migrationColumns are the columns of a Migration that the database has. A migration without oldest_compatible needs
+// itself.
 const migrationColumns = `version, name, checksum, applied_at, COALESCE(oldest_compatible, version)`
 
 const selectSchemaMigrations = `SELECT ` + migrationColumns + ` FROM schema_migrations ORDER BY version`

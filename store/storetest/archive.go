@@ -63,6 +63,7 @@ func archiveName() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// The time and the size of the program tell installed versions of PostgreSQL apart.
 	hash := sha256.Sum256(fmt.Appendf(nil, "%q %v %d %q %q %s",
 		postgres.Path, program.ModTime().UnixNano(), program.Size(), initdbOptions, archived, schema))
 	return fmt.Sprintf("cluster-%x.tar", hash[:16]), nil
@@ -77,6 +78,7 @@ var archived = []string{"min_wal_size=2MB", "max_wal_size=2MB", "wal_keep_size=0
 // temporary is the folder of the archive if the user has no cache folder that can be written; removeTemporary removes it.
 var temporary string
 
+// archiveDir returns the folder of archives, which later test processes use again if the user has a cache folder.
 func archiveDir() (string, error) {
 	if cache, err := os.UserCacheDir(); err == nil {
 		dir := filepath.Join(cache, "aiv-test")
@@ -89,6 +91,7 @@ func archiveDir() (string, error) {
 	return temporary, err
 }
 
+// removeTemporary removes the folder that archiveDir has made, if it is a temporary one.
 func removeTemporary() {
 	if temporary != "" {
 		os.RemoveAll(temporary)
@@ -134,6 +137,7 @@ func makeArchive(path string) error {
 	if err := tar.Run(); err != nil {
 		return fmt.Errorf("pack a cluster: %w", err)
 	}
+	// Otherwise a crash of the machine could leave an incomplete file under the final name.
 	if err := partial.Sync(); err != nil {
 		return err
 	}
@@ -148,6 +152,7 @@ func migrate(c *Cluster) error {
 		return err
 	}
 	defer c.Stop()
+	// A new cluster has only the database of its administrators.
 	if err := execSQL(ctx, named(c.URL(), "postgres"), "CREATE DATABASE aiv"); err != nil {
 		return err
 	}

@@ -45,6 +45,7 @@ func makeDistributed() (*distributedTemplate, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	d, err := createEmpty(ctx, distributedName("template"))
+	// It is stored also with an error, so that removeDistributed drops what was created.
 	madeDistributed.Store(d)
 	if err != nil {
 		return nil, err
@@ -153,6 +154,7 @@ func readServers(ctx context.Context, coordinator *pgx.Conn) (urls, addNodes []s
 	var port, group int
 	_, err = pgx.ForEachRow(rows, []any{&host, &port, &group}, func() error {
 		add := "citus_add_node"
+		// Citus gives the group 0 to the coordinator.
 		if group == 0 {
 			add = "citus_set_coordinator_host"
 		}
@@ -174,6 +176,7 @@ func (d *distributedTemplate) drop(name string) error {
 	return errors.Join(recovered, d.everywhere(ctx, dropDatabase(name)))
 }
 
+// dropDatabase returns the statement that drops a database and ends its sessions.
 func dropDatabase(name string) string { return "DROP DATABASE IF EXISTS " + name + " WITH (FORCE)" }
 
 // removeDistributed drops the template, which allows no connections.

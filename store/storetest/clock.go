@@ -14,11 +14,13 @@ import (
 func WithClockAhead(t testing.TB, pool *pgxpool.Pool, ahead time.Duration) *pgxpool.Pool {
 	t.Helper()
 	Exec(t, pool, `CREATE SCHEMA clock`)
+	// The value is in a table, so that SetClockAhead can change it for sessions that are open.
 	onEachServer(t, pool, `CREATE TABLE clock.ahead AS SELECT interval '0' AS by`)
 	Exec(t, pool, `
 		CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
 		AS 'SELECT pg_catalog.clock_timestamp() + by FROM clock.ahead'`)
 	SetClockAhead(t, pool, ahead)
+	// The schema precedes pg_catalog, so that its function is found first.
 	return reopen(t, pool, func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = "clock, pg_catalog, public" })
 }
 

@@ -23,12 +23,12 @@ import (
 // default settings of durability, listens on a Unix socket only, and ends with the test. Its files are on disk if the
 // fault tests run for minutes, else in memory: no test simulates the loss of what the kernel has.
 type Cluster struct {
-	Dir      string   // of Data and of the socket
-	Settings []string // name=value, for the next Start
-	running  *os.Process
-	ended    chan struct{}
-	log      string
-	lock     *os.File // Dir, locked until this process ends
+	Dir      string        // of Data and of the socket
+	Settings []string      // name=value, for the next Start
+	running  *os.Process   // nil: it does not run
+	ended    chan struct{} // closed when running has ended
+	log      string        // path of the server's log
+	lock     *os.File      // Dir, locked until this process ends
 }
 
 // NewCluster creates a cluster with a migrated database "aiv" and starts it.
@@ -44,6 +44,7 @@ func unpackCluster(t testing.TB, settings []string) *Cluster {
 	t.Helper()
 	c, err := makeCluster(settings)
 	Must(t, err)
+	// The log is shown before the folder that has it is removed.
 	t.Cleanup(func() {
 		c.Kill()
 		if t.Failed() {
@@ -70,6 +71,7 @@ func (c *Cluster) Standby(t testing.TB, settings ...string) *Cluster {
 	return s
 }
 
+// clusterPort is part of the name of the socket. Each cluster has its own folder, so all have one port.
 const clusterPort = "5432"
 
 // makeCluster makes a folder for a cluster.
@@ -119,6 +121,7 @@ func (c *Cluster) Start(t testing.TB) {
 	Must(t, c.start(t.Context()))
 }
 
+// start launches the server, again if it ends at once, until it accepts a connection or Patience is over.
 func (c *Cluster) start(ctx context.Context) error {
 	for deadline := time.Now().Add(Patience); ; {
 		if c.running == nil {
@@ -143,6 +146,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 }
 
+// launch starts the server's first process, and returns without waiting for the server to be ready.
 func (c *Cluster) launch() error {
 	args := []string{"-D", c.Data(), "-k", c.Dir, "-p", clusterPort, "-c", "listen_addresses=", "-c", "shared_buffers=32MB",
 		"-c", "autovacuum=off", "-c", "max_logical_replication_workers=0", // processes that tests do not need
@@ -185,6 +189,7 @@ func (c *Cluster) launch() error {
 // process each time.
 func (c *Cluster) ready() bool {
 	text, _ := os.ReadFile(filepath.Join(c.Data(), "postmaster.pid")) // missing: not yet
+	// The first line is the process id, by which the file of a killed server is told apart.
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	state := strings.TrimSpace(lines[len(lines)-1])
 	return lines[0] == strconv.Itoa(c.running.Pid) && (state == "ready" || state == "standby")
@@ -201,6 +206,7 @@ func (c *Cluster) ping(ctx context.Context) error {
 	return conn.Close(ctx)
 }
 
+// endOfLog returns the last bytes of the server's log, or nothing if there is none.
 func (c *Cluster) endOfLog() []byte {
 	text, _ := os.ReadFile(c.log)
 	return text[max(0, len(text)-4000):]
@@ -220,6 +226,7 @@ func (c *Cluster) Kill() {
 // remove that when it is killed, and the kernel keeps it until the machine restarts. Linux allows 4,096 such segments.
 func (c *Cluster) remove() {
 	pid, _ := os.ReadFile(filepath.Join(c.Data(), "postmaster.pid")) // missing: the server removed both
+	// The seventh line is about the shared memory.
 	if lines := strings.Split(string(pid), "\n"); len(lines) > 6 {
 		if segment := strings.Fields(lines[6]); len(segment) == 2 { // its key and its id
 			exec.Command("ipcrm", "-m", segment[1]).Run() // an error: it is gone already
@@ -235,7 +242,10 @@ func (c *Cluster) Freeze() { c.signalAll(syscall.SIGSTOP) }
 // Thaw continues the processes of a frozen server.
 func (c *Cluster) Thaw() { c.signalAll(syscall.SIGCONT) }
 
+// signalAll sends a signal to the server's first process and to its children, which are the sessions and background
+// processes.
 func (c *Cluster) signalAll(signal syscall.Signal) {
+	// They are listed first: a killed parent no longer has them.
 	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", c.running.Pid))
 	c.running.Signal(signal)
 	for child := range strings.FieldsSeq(string(children)) {

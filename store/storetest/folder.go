@@ -53,6 +53,7 @@ func Unpack(dir string) error {
 	if err := chownToServer(dir); err != nil {
 		return err
 	}
+	// The archive is its standard input, which this process has opened.
 	tar := exec.Command("tar", "-x", "-C", dir)
 	tar.Stdin, tar.SysProcAttr = archive, &syscall.SysProcAttr{Credential: owner}
 	if out, err := tar.CombinedOutput(); err != nil {
@@ -72,6 +73,7 @@ func Command(name string, args ...string) (*exec.Cmd, error) {
 		return nil, err
 	}
 	cmd := exec.Command(filepath.Join(binaries, name), args...)
+	// The server's user may not be able to enter the present folder.
 	cmd.Dir, cmd.Stderr, cmd.SysProcAttr = "/", os.Stderr, &syscall.SysProcAttr{Credential: owner}
 	return cmd, nil
 }
@@ -79,6 +81,7 @@ func Command(name string, args ...string) (*exec.Cmd, error) {
 // installed finds the programs once, because that takes several processes.
 var installed = sync.OnceValues(private.Binaries)
 
+// clusterPrefix begins the names of the folders of clusters, by which removeAbandoned finds them.
 const clusterPrefix = "aiv-server-"
 
 // lockDir locks a folder, unless another process has it locked.
@@ -104,6 +107,7 @@ var removeAbandoned = sync.OnceFunc(func() {
 			if err != nil || !info.IsDir() || !ours(info) || time.Since(info.ModTime()) < time.Minute {
 				continue
 			}
+			// A folder that can be locked belongs to no process that runs.
 			if f, err := lockDir(dir); err == nil {
 				(&Cluster{Dir: dir}).remove()
 				f.Close()

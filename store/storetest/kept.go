@@ -14,7 +14,7 @@ import (
 // connect to it and plan its statements costs more than most tests. Its zero value is empty.
 type Kept[T any] struct {
 	mu   sync.Mutex
-	free []T
+	free []T // from the tests that have ended
 }
 
 // Take returns what an earlier test has left, or what create returns, which gets a test without cleanup. No other test
@@ -44,6 +44,7 @@ func (k *Kept[T]) Take(t testing.TB, create func(testing.TB) T, clear func(T) er
 	return taken
 }
 
+// pop takes what was left last, if there is anything.
 func (k *Kept[T]) pop() (last T, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -58,7 +59,7 @@ func (k *Kept[T]) pop() (last T, ok bool) {
 // A Filled is a database that is filled once, and of which tests get copies. Its zero value is not filled yet.
 type Filled[T any] struct {
 	mu   sync.Mutex
-	name string
+	name string // of the filled database; "": there is none yet
 	made T
 }
 
@@ -73,6 +74,7 @@ func (f *Filled[T]) Copy(t testing.TB, fill func(t testing.TB, url string) T) (u
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.name == "" {
+		// The filled database must stay after the test that fills it.
 		url := URL(lasting{t})
 		f.made = fill(t, url)
 		f.name = nameOf(url)
@@ -97,10 +99,13 @@ func Lasting(t testing.TB) testing.TB {
 // Clear deletes the rows of tables, whatever refers to them, and then executes a statement unless it is "". Sequences
 // go on.
 func Clear(pool *pgxpool.Pool, tables, then string) error {
+	// In this mode PostgreSQL checks no foreign keys and fires no triggers, so the order of the tables does not
+	// matter.
 	sql := "SET LOCAL session_replication_role = replica;"
 	for table := range strings.FieldsSeq(tables) {
 		sql += "DELETE FROM " + table + ";"
 	}
+	// The simple protocol sends all statements at once, and they are one transaction.
 	_, err := pool.Exec(context.Background(), sql+then, pgx.QueryExecModeSimpleProtocol)
 	CloseMost(pool)
 	return err

@@ -47,6 +47,7 @@ func Explain(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) Cost {
 	return s.Explain(t, sql, args...)
 }
 
+// newSession returns a session that the caller releases.
 func newSession(t testing.TB, pool *pgxpool.Pool) *Session {
 	t.Helper()
 	conn, err := pool.Acquire(t.Context())
@@ -58,6 +59,7 @@ func newSession(t testing.TB, pool *pgxpool.Pool) *Session {
 func (s *Session) Plan(t testing.TB, sql string) {
 	t.Helper()
 	name, params := s.prepare(t, sql)
+	// In a hot session the plan does not depend on the parameters.
 	s.run(t, "EXPLAIN "+execute(name, strings.Split(strings.Repeat("NULL,", len(params)), ",")[:len(params)]), sql)
 }
 
@@ -67,6 +69,7 @@ func (s *Session) Plan(t testing.TB, sql string) {
 func (s *Session) Explain(t testing.TB, sql string, args ...any) Cost {
 	t.Helper()
 	name, params := s.prepare(t, sql)
+	// What precedes the parameters is for pgx.
 	args = args[len(args)-len(params):]
 	literals := make([]string, len(params))
 	for i, param := range params {
@@ -106,6 +109,7 @@ func ExplainIn(t testing.TB, tx pgx.Tx, s Statement) Cost {
 	return costOf(t, plan)
 }
 
+// prepare prepares a statement under a name made of its text, and returns the types of its parameters.
 func (s *Session) prepare(t testing.TB, sql string) (name string, params []uint32) {
 	t.Helper()
 	name = fmt.Sprintf("explained_%x", sha256.Sum256([]byte(sql)))[:32]
@@ -116,6 +120,7 @@ func (s *Session) prepare(t testing.TB, sql string) (name string, params []uint3
 	return name, prepared.ParamOIDs
 }
 
+// execute returns the EXECUTE of a prepared statement with literals as its parameters.
 func execute(name string, literals []string) string {
 	if len(literals) == 0 {
 		return "EXECUTE " + name
@@ -136,6 +141,7 @@ func (s *Session) run(t testing.TB, explain, sql string) string {
 	return strings.Join(lines, "\n")
 }
 
+// A planNode is a node of EXPLAIN's JSON. Rows are per loop.
 type planNode struct {
 	Type     string     `json:"Node Type"`
 	Rows     float64    `json:"Actual Rows"`
@@ -147,6 +153,7 @@ type planNode struct {
 	Plans    []planNode `json:"Plans"`
 }
 
+// rows returns the rows that the scans of the node and below it have read.
 func (n *planNode) rows() (rows int) {
 	if strings.Contains(n.Type, "Scan") && n.Type != "Subquery Scan" {
 		rows = int((n.Rows + n.Filtered + n.Rechecks) * n.Loops)

@@ -30,6 +30,7 @@ type admin struct {
 // template is the migrated database of the archive, which tests copy.
 const template = "aiv"
 
+// startServer starts the server of this process from the archive. It is fast and not durable: tests end with it.
 func startServer() (*admin, error) {
 	if !ready.Load() {
 		return nil, errors.New("no TestMain of this package calls storetest.Main")
@@ -39,6 +40,7 @@ func startServer() (*admin, error) {
 	if err != nil {
 		return nil, err
 	}
+	// It is stored before it starts, so that stopServer removes its files after any failure.
 	running.Store(c)
 	if err := Unpack(c.Data()); err != nil {
 		return nil, err
@@ -69,6 +71,7 @@ func (a *admin) drop(ctx context.Context, name string) error {
 	return err
 }
 
+// stopServer ends the server, if a test has started one, and removes its files.
 func stopServer() {
 	if c := running.Load(); c != nil {
 		c.Kill()

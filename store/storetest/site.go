@@ -50,6 +50,7 @@ func AtOnce(n int, f func(i int)) {
 // statements, that contains sql. reached is closed when it is, and goOn lets it go on.
 func HeldUp(t testing.TB, pool *pgxpool.Pool, sql string) (held *pgxpool.Pool, reached <-chan struct{}, goOn func()) {
 	t.Helper()
+	// stopped is closed when the statement is held up, and over when it may go on.
 	stopped, over := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	held = WithTracer(t, pool, OnStatement{

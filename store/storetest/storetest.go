@@ -146,12 +146,14 @@ func Begin(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) pgx.Tx {
 	t.Helper()
 	tx, err := pool.Begin(t.Context())
 	Must(t, err)
+	// The context of the test is done by then.
 	t.Cleanup(func() { tx.Rollback(context.Background()) })
 	_, err = tx.Exec(t.Context(), sql, args...)
 	Must(t, err)
 	return tx
 }
 
+// databases numbers the databases of tests; see create.
 var databases atomic.Int64
 
 // create copies a template and returns the URL of the copy, so the cost of a database does not depend on the number of
@@ -175,6 +177,7 @@ func create(t testing.TB, template string) string {
 	return url + patient
 }
 
+// execSQL executes a statement over a new connection.
 func execSQL(ctx context.Context, url, sql string) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -235,6 +238,7 @@ var faults = flag.String("faults", "short", "run the tests named Fault for `LONG
 // Long reports whether the fault tests are to run for minutes.
 func Long() bool { return *faults == "long" }
 
+// parseFlags parses the flags, and ends the program if -faults has another value.
 func parseFlags() {
 	flag.Parse()
 	if *faults != "short" && *faults != "long" {

@@ -48,7 +48,7 @@ func (tracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryDat
 func (tracer) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
 // Statements is a tracer that records the statements that a pool sends, in the form that they have on Citus if the
-// database has it.
+// database has it. Its methods may be called by several goroutines.
 type Statements struct {
 	tracer
 	mu  sync.Mutex
@@ -80,11 +80,13 @@ func (s *Statements) add(sql string, args []any) {
 func (s *Statements) TraceQueryStart(ctx context.Context, conn *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
 	sql, args := q.SQL, q.Args
 	if len(args) > 0 {
+		// pgx takes options from the beginning of the arguments.
 		if _, ok := args[0].(pgx.QueryExecMode); ok {
 			args = args[1:]
 		}
 	}
 	if len(args) > 0 {
+		// A form on Citus replaces the statement, as it does when pgx sends it.
 		if form, ok := args[0].(pgx.QueryRewriter); ok {
 			sql, args, _ = form.RewriteQuery(ctx, conn, sql, args[1:])
 		}
@@ -116,6 +118,7 @@ func (o OnStatement) TraceQueryStart(ctx context.Context, conn *pgx.Conn, q pgx.
 // TraceBatchStart calls Do for the statements of a batch.
 func (o OnStatement) TraceBatchStart(ctx context.Context, conn *pgx.Conn, b pgx.TraceBatchStartData) context.Context {
 	var all strings.Builder
+	// A batch is sent at once, so it is matched as one text.
 	for _, q := range b.Batch.QueuedQueries {
 		all.WriteString(q.SQL + ";")
 	}

@@ -33,6 +33,7 @@ func Parse(text string, limits Limits) (Value, error) {
 		return Value{}, errorf(i, "byte 0x%02x is not valid UTF-8 here", text[i])
 	}
 
+	// The capacities suit a small request.
 	p := parser{text: text, limits: limits, items: make([]Value, 0, 4), members: make([]Member, 0, 10)}
 	if p.space(); p.pos == len(text) {
 		return Value{}, errorf(p.pos, "the document is empty")
@@ -56,6 +57,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("at byte %d: %s", e.Offset, e.Detail) }
 
+// errorf returns an *Error.
 func errorf(offset int, format string, args ...any) error {
 	return &Error{offset, fmt.Sprintf(format, args...)}
 }
@@ -71,6 +73,7 @@ type parser struct {
 	items   []Value
 	members []Member
 
+	// The finished slices of arrays and objects are cut from these.
 	itemSlab   slab[Value]
 	memberSlab slab[Member]
 }
@@ -87,15 +90,19 @@ func (b *slab[T]) clone(s []T) []T {
 		b.free = make([]T, max(len(s), min(b.made, maxSlab)))
 		b.made += len(b.free)
 	}
+	// The capacity ends with the slice, so that an append to it does not write into the next one.
 	c := b.free[:len(s):len(s)]
 	b.free = b.free[len(s):]
 	copy(c, s)
 	return c
 }
 
+// maxSlab bounds the elements that a slab allocates ahead.
 const maxSlab = 256
 
+// value reads a value inside of depth arrays and objects. White space before it has been read.
 func (p *parser) value(depth int) (Value, error) {
+	// It is checked before the value is read, so the limit bounds memory.
 	if p.values++; p.values > p.limits.Values {
 		return Value{}, errorf(p.pos, "the document has more than %d values", p.limits.Values)
 	}
@@ -119,11 +126,13 @@ func (p *parser) value(depth int) (Value, error) {
 	return Value{}, p.unexpected("a value")
 }
 
+// array reads an array. p.pos is at its bracket.
 func (p *parser) array(depth int) (Value, error) {
 	p.pos++
 	if p.space(); p.skip(']') {
 		return Value{Kind: KindArray}, nil
 	}
+	// Elements are collected on a stack that all arrays share, and copied at the end to a slice of the right length.
 	first := len(p.items)
 	for more := true; more; {
 		p.space()
@@ -141,6 +150,7 @@ func (p *parser) array(depth int) (Value, error) {
 	return Value{Kind: KindArray, Items: items}, nil
 }
 
+// object reads an object. p.pos is at its brace.
 func (p *parser) object(depth int) (Value, error) {
 	p.pos++
 	if p.space(); p.skip('}') {
@@ -158,6 +168,7 @@ func (p *parser) object(depth int) (Value, error) {
 		if err != nil {
 			return Value{}, err
 		}
+		// Names are compared after their escapes are decoded.
 		if !names.add(name, p.members[first:]) {
 			return Value{}, errorf(at, "member %s appears twice", quoteShort(name))
 		}
@@ -213,6 +224,7 @@ func (s *nameSet) add(name string, members []Member) bool {
 			(*s)[m.Name] = struct{}{}
 		}
 	}
+	// The set grows only if the name is new, which takes one look-up less than to ask first.
 	n := len(*s)
 	(*s)[name] = struct{}{}
 	return len(*s) > n

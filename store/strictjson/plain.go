@@ -12,7 +12,9 @@ func plainPrefix(text string) int {
 	i := 0
 	for ; len(text)-i >= 8; i += 8 {
 		s := text[i : i+8]
+		// The compiler makes one load of this.
 		v := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		// A byte of these is 0 where the character stands. Subtracting 1 from each byte then sets its high bit.
 		quote, backslash := v^'"'*each, v^'\\'*each
 		// The lowest bit of special is in the first byte that is a control character, a quotation mark, a backslash, or
 		// not ASCII: a borrow affects only the bytes after it.
@@ -20,6 +22,7 @@ func plainPrefix(text string) int {
 			return i + bits.TrailingZeros64(special)/8
 		}
 	}
+	// Fewer than eight bytes are left.
 	for i < len(text) && text[i] >= ' ' && text[i] < 0x80 && text[i] != '"' && text[i] != '\\' {
 		i++
 	}
@@ -31,6 +34,7 @@ func AppendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	for {
 		n := plainPrefix(s)
+		// Characters beyond ASCII need no escape either. They are skipped byte by byte.
 		for n < len(s) && s[n] >= utf8.RuneSelf {
 			n++
 			n += plainPrefix(s[n:])
@@ -47,6 +51,7 @@ func AppendString(b []byte, s string) []byte {
 			b = append(b, `\r`...)
 		case '\t':
 			b = append(b, `\t`...)
+		// The other control characters have no short escape that is used here.
 		default:
 			const hex = "0123456789abcdef"
 			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])

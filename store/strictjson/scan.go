@@ -18,6 +18,7 @@ func (p *parser) string() (string, error) {
 			return "", errorf(opened, "a string has no closing quote")
 		}
 		switch c := p.text[p.pos]; {
+		// Without an escape the string is a substring of the document.
 		case c == '"':
 			s := p.text[plain:p.pos]
 			p.pos++
@@ -52,6 +53,7 @@ func (p *parser) string() (string, error) {
 func (p *parser) escape() (rune, error) {
 	at := p.pos
 	p.pos++
+	// At the end of the text c is 0, which is no escape.
 	c := p.peek()
 	p.pos++
 	switch c {
@@ -70,6 +72,7 @@ func (p *parser) escape() (rune, error) {
 	case 'u':
 		// below
 	default:
+		// The error names the character after the backslash.
 		p.pos--
 		return 0, p.unexpected(`one of " \ / b f n r t u after a backslash`)
 	}
@@ -78,6 +81,7 @@ func (p *parser) escape() (rune, error) {
 	if err != nil {
 		return 0, err
 	}
+	// A character beyond U+FFFF is escaped as two surrogates, the high one first.
 	if utf16.IsSurrogate(r) {
 		half := r
 		if r, err = p.lowSurrogate(half); err != nil {
@@ -99,6 +103,7 @@ func (p *parser) escape() (rune, error) {
 // lowSurrogate reads the escape after high and returns the rune of the pair, or utf8.RuneError.
 func (p *parser) lowSurrogate(high rune) (rune, error) {
 	at := p.pos
+	// The caller reports the half of the pair.
 	if !strings.HasPrefix(p.text[at:], `\u`) {
 		return utf8.RuneError, nil
 	}
@@ -110,6 +115,7 @@ func (p *parser) lowSurrogate(high rune) (rune, error) {
 // hex4 reads the four digits of the \u escape that begins at byte at.
 func (p *parser) hex4(at int) (rune, error) {
 	end := min(p.pos+4, len(p.text))
+	// ParseUint accepts no sign and, with this base, no underscore.
 	n, err := strconv.ParseUint(p.text[p.pos:end], 16, 16)
 	if err != nil || end < p.pos+4 {
 		return 0, errorf(at, `\u needs four hexadecimal digits`)
@@ -122,10 +128,12 @@ func (p *parser) hex4(at int) (rune, error) {
 func (p *parser) number() (Value, error) {
 	start := p.pos
 	p.skip('-')
+	// A number that begins with 0 has no other digit before its point.
 	if p.skip('0') {
 		if isDigit(p.peek()) {
 			return Value{}, errorf(start, "a number has a leading zero")
 		}
+		// value has seen a digit or a minus sign, so only the latter leads here without a digit.
 	} else if !p.digits() {
 		return Value{}, p.unexpected(`a digit after "-"`)
 	}
@@ -143,6 +151,7 @@ func (p *parser) number() (Value, error) {
 	return Value{Kind: KindNumber, Text: p.text[start:p.pos]}, nil
 }
 
+// digits skips digits, and reports whether there was one.
 func (p *parser) digits() bool {
 	start := p.pos
 	for isDigit(p.peek()) {
@@ -186,6 +195,7 @@ func (p *parser) peek() byte {
 	return 0
 }
 
+// skip reports whether c is next, and skips it if so.
 func (p *parser) skip(c byte) bool {
 	if p.peek() != c {
 		return false
@@ -194,6 +204,7 @@ func (p *parser) skip(c byte) bool {
 	return true
 }
 
+// unexpected returns the error for what is at p.pos, where want was expected.
 func (p *parser) unexpected(want string) error {
 	if p.pos >= len(p.text) {
 		return errorf(len(p.text), "expected %s, but the document ends", want)
@@ -229,4 +240,5 @@ func isNoncharacter(r rune) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
+// isLetter reports whether c is an ASCII letter: bit 0x20 makes it lower case.
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }

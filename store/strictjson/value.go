@@ -13,7 +13,7 @@ const (
 	KindObject
 )
 
-// A Value is a JSON value as it was sent.
+// A Value is a JSON value as it was sent. Only the fields of its kind are set.
 type Value struct {
 	Kind    Kind
 	Text    string   // a string's decoded text; a number's literal as sent; "true" or "false"
