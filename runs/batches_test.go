@@ -57,6 +57,12 @@ func TestOnlyTheCulpritFails(t *testing.T) {
 		}
 	}
 	s.wantRuns(t, len(sent)-len(codes))
+	large := s.request("large", 1, 1, 5001) // is written in a transaction of its own
+	large.Proposal.Country = "\x00"
+	_, err := s.process(t, "").Create(t.Context(), large)
+	if e, _ := errors.AsType[*pgconn.PgError](err); e == nil {
+		t.Errorf("a large run: got %v, want PostgreSQL's error", err)
+	}
 }
 
 // TestBatchWithADuplicate: requests in one batch with a request that waits for a duplicate are written while it waits.

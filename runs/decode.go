@@ -2,6 +2,7 @@ package runs
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -27,9 +28,8 @@ func newDecoder() *decoder {
 
 // row implements pgx.RowToFunc.
 func (d *decoder) row(row pgx.CollectableRow) (r Run, err error) {
-	// The simple protocol has texts only.
 	if !isBinary(row.FieldDescriptions()) {
-		return pgx.RowToStructByPos[Run](row)
+		return r, errors.New("a run is in the text format")
 	}
 	raw := row.RawValues()
 	if len(raw) != reflect.TypeFor[Run]().NumField() {

@@ -126,6 +126,9 @@ func TestLockedMonth(t *testing.T) {
 			r := s.process(t, "&lock_timeout=60s")
 			create(t, r, s.request("first", 1, 1, 1))
 			month := begin(t, s.pool, `SELECT FROM account_months WHERE account_id = $1 FOR UPDATE`, s.credential.AccountID)
+			if quota != nil {
+				refuses(t, r, s.request("large", 1, 1, 10), 9, false) // without waiting
+			}
 			second := s.request("second", 1, 1, 1)
 			wait := goCreate(t, r, second)
 			s.waiting(t, "transactionid")

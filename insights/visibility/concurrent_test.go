@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
 
 	"aiv/insights/brands"
 	"aiv/insights/visibility"
@@ -205,12 +206,17 @@ func TestErasedWhileRecounted(t *testing.T) {
 	t.Parallel()
 	tables := slices.Concat(brands.Capability.Tables, visibility.Capability.Tables)
 	s := newSite(t)
-	for _, sql := range []string{"FROM brand_revisions", "SKIP LOCKED", "FROM measurement_runs", "FROM job_results",
+	for _, sql := range []string{"FROM brand_revisions", "LEFT JOIN brands", "SKIP LOCKED", "FROM measurement_runs", "FROM job_results",
 		"INSERT INTO visibility_facts", "INSERT INTO visibility_recounts"} {
 		s.account = s.newAccount(t)
 		s.createRun(t, simpleRun(6))
 		s.answer(t, s.dispatcher, texts(1, "Kovalt")...)
 		s.createBrand(t, brands.Own, "Kovalt")
+		killed := storetest.OnStatement{Matches: func(sent string) bool { return strings.Contains(sent, sql) },
+			Do: func(c *pgx.Conn) { c.PgConn().Conn().Close() }}
+		if err := recount(t, newCounter(storetest.WithTracer(t, s.plain, killed))); err == nil {
+			t.Errorf("a recount that lost its connection before %s has no error", sql)
+		}
 		release := s.holdRecount(t, sql)
 		erased := make(chan error, 1)
 		go func() { erased <- s.erase(append(tables, jobs.Capability.Tables...)) }()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -216,7 +217,8 @@ func (w *world) answer() *answers.Answer {
 			a.Text += pick(w.r, fillers) + "\n"
 			continue
 		}
-		a.Text += fmt.Sprintf(pick(w.r, sentences), pick(w.r, pick(w.r, brandPool).names)) + "\n"
+		sentence := fmt.Sprintf(pick(w.r, sentences), pick(w.r, pick(w.r, brandPool).names)) + "\n"
+		a.Text += strings.Repeat(sentence, pick(w.r, []int{1, 1, 1, 150}))
 	}
 	if w.r.IntN(3) > 0 {
 		for n := range w.r.IntN(5) {

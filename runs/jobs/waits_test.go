@@ -11,15 +11,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// TestWaitingClaimGetsAJob: a waiting claim gets a job soon after there is one, and ends when the process stops.
-func TestWaitingClaimGetsAJob(t *testing.T) {
-	s := newSite(t).process()
+// TestWaitingClaimsGetJobs: claims that wait get a job each after one poll, which wakes the first, and end when the
+// process stops.
+func TestWaitingClaimsGetJobs(t *testing.T) {
+	s := newSite(t)
 	other := s.goClaim(ClaimRequest{Providers: []string{"p2"}, Wait: time.Hour})
-	first := s.goClaim(ClaimRequest{Wait: time.Hour})
-	storetest.Eventually(t, "both wait", func() bool { return s.d.Stats().Waiting == 2 })
-	s.order(1)
-	if got, err := first(); len(got) != 1 {
-		t.Errorf("got %v, %v", got, err)
+	claims := []func() ([]Job, error){s.goClaim(ClaimRequest{Wait: time.Hour}), s.goClaim(ClaimRequest{Wait: time.Hour})}
+	storetest.Eventually(t, "all wait", func() bool { return s.d.Stats().Waiting == 3 })
+	s.order(2)
+	must(t, s.d.poll(t.Context()))
+	for _, claim := range claims {
+		if got, err := claim(); len(got) != 1 {
+			t.Errorf("got %v, %v", got, err)
+		}
 	}
 	s.d.Stop()
 	if got, err := other(); len(got) != 0 || err != nil {

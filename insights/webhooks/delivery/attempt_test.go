@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"log"
@@ -70,6 +71,7 @@ func TestEachResponseHasAResult(t *testing.T) {
 	}
 	secure := httptest.NewUnstartedServer(nil) // no client trusts its certificate
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
 	secure.StartTLS()
 	defer secure.Close()
 	target := newReceiver(t, 204)
@@ -105,6 +107,11 @@ func TestEachResponseHasAResult(t *testing.T) {
 		s.transport.CloseIdleConnections()
 	}
 	equal(t, 0, target.received(), "requests after a redirect")
+	conn, err := tls.Dial("tcp", secure.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+	must(t, err)
+	defer conn.Close()
+	_, err = conn.Read(make([]byte, 1)) // after the handshake of TLS 1.3
+	equal(t, webhooks.ErrorTLS, classify(t.Context(), err), "a client without a certificate")
 }
 
 // closedPort returns a URL with a port that no server can use until the test ends, because a socket that does not

@@ -112,6 +112,17 @@ func TestFullProcessYields(t *testing.T) {
 	equal(t, []int{minFetch + 1, 1}, []int{first.received(), second.received()}, "requests of the accounts")
 }
 
+// TestReadsBetweenPolls: an endpoint that keeps up gets what was due at a poll before the next poll.
+func TestReadsBetweenPolls(t *testing.T) {
+	f, c, r := newPair(t, 204)
+	c.record(100)
+	for n := range 100 {
+		must(t, f.d.round(t.Context(), n == 0))
+		f.end()
+	}
+	equal(t, 100, r.received(), "requests")
+}
+
 // TestBytesOfRound: a round reads events until those in memory have limits.bytes. Later rounds read the others.
 func TestBytesOfRound(t *testing.T) {
 	f := newFixture(t)
