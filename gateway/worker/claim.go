@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"aiv/gateway/problem"
@@ -22,6 +23,7 @@ const (
 	maxLease     = 900
 	maxProviders = 500
 	maxWait      = 30
+	maxProvider  = 64 // bytes of a provider's code; a longer one names no provider
 )
 
 // claim hands out jobs. It may wait for the first one for as long as the request says.
@@ -34,6 +36,8 @@ func (h *Handler) claim(x *exchange) error {
 	if len(faults) > 0 {
 		return invalidRequest("The body is not a valid claim.", faults)
 	}
+	// r has copies, so the body is garbage now. A claim may wait for long.
+	h.memory.keep(x, 0)
 	r.Worker = x.worker.ID
 	// A claim ends when its client disconnects, because jobs handed out to it later would be unavailable until their
 	// leases end.
@@ -85,8 +89,8 @@ func readProviders(o request.Object, allowed []string) []string {
 			o.Fault("providers/"+strconv.Itoa(i), "must be a string, not "+item.Describe())
 			// Providers that the token does not allow are left out without a fault: a list may serve several tokens. If
 			// none is left, the list is empty, not nil, and matches no job.
-		} else if allowed == nil || slices.Contains(allowed, item.Text) {
-			providers = append(providers, item.Text)
+		} else if len(item.Text) <= maxProvider && (allowed == nil || slices.Contains(allowed, item.Text)) {
+			providers = append(providers, strings.Clone(item.Text)) // a substring would keep the whole body in memory
 		}
 	}
 	return providers
