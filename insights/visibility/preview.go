@@ -178,14 +178,14 @@ func (p *previewer) stored(ctx context.Context, tx pgx.Tx, run store.ID, after, 
 
 // match matches one answer, unless a bound is reached.
 func (p *previewer) match(ctx context.Context, j *Job, question string) error {
-	a := match.Answer{Text: j.Answer.Text, Question: p.matcher.Question(question), Citations: j.Answer.Citations}
 	// Matching many answers takes long, so a request that has ended is noticed here.
 	if p.full() || j.Answer.Truncated || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if p.left -= len(a.Text); p.left < 0 {
+	if p.left -= len(j.Answer.Text); p.left < 0 {
 		return nil
 	}
+	a := match.Answer{Text: j.Answer.Text, Question: p.matcher.Question(question), Citations: j.Answer.Citations}
 	found := p.matcher.Match(a)
 	if found.Empty {
 		// An empty answer does not count against the bound.

@@ -141,7 +141,10 @@ func (c *Counter) recountStep(ctx context.Context, account store.ID) (answers in
 		}
 		return tx.SendBatch(ctx, batch).Close()
 	})
-	return answers, more, err
+	if err != nil {
+		return 0, more, err // nothing of the step was committed
+	}
+	return answers, more, nil
 }
 
 // endRecount records that an account has no stale chunks at a revision, unless some are left or the account has been

@@ -3,6 +3,7 @@ package visibility
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -90,8 +91,11 @@ func (c *Counter) verifyRun(ctx context.Context, tx pgx.Tx, k runKey, of *brands
 		report(fmt.Sprintf("account %s run %s: ", k.Account.UUID(), k.Run.UUID()) + fmt.Sprintf(format, args...))
 	}
 	r, err := readRun(ctx, tx, k.Account, k.Run, "")
-	if err != nil {
+	if errors.Is(err, pgx.ErrNoRows) {
 		return nil // another invariant reports facts without a run
+	}
+	if err != nil {
+		return err
 	}
 	ended, err := c.cfg.Ended(ctx, tx, k.Account, k.Run, 0, r.total)
 	if err != nil {
