@@ -12,9 +12,9 @@ SELECT account_id, id, events FROM webhook_endpoints WHERE account_id = ANY ($1)
 INSERT INTO webhook_deliveries (account_id, event_id, endpoint_id, created_at)
 SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[])`
 
-	// citusWakeQueues is the last part of recordEvents, with the time at which the transaction began.
+	// citusWakeQueues is the last part of recordEvents.
 	citusWakeQueues = `
-INSERT INTO webhook_queues AS q (account_id, wake_at) SELECT account_id, now() FROM unnest($1::uuid[]) AS k (account_id)` + wakeQueues
+INSERT INTO webhook_queues AS q (account_id, wake_at) SELECT account_id, (SELECT clock_timestamp()) FROM unnest($1::uuid[]) AS k (account_id)` + wakeQueues
 )
 
 // citusBacklog is readBacklog on Citus, which cannot read the first row of each of several endpoints.
