@@ -68,8 +68,8 @@ WITH RECURSIVE chain (id) AS (
   SELECT c.id FROM chain JOIN credentials c ON c.rotated_from = chain.id
 )
 SELECT c.id, c.name, c.key_prefix, c.scopes,
-  CASE WHEN c.revoked_at IS NOT NULL THEN 'revoked' WHEN c.disabled_at IS NOT NULL THEN 'disabled'
-    WHEN c.expires_at <= clock_timestamp() THEN 'expired' ELSE 'active' END,
+  CASE WHEN c.revoked_at IS NOT NULL THEN 'revoked' WHEN c.expires_at <= clock_timestamp() THEN 'expired'
+    WHEN c.disabled_at IS NOT NULL THEN 'disabled' ELSE 'active' END,
   c.created_at, p.code, p.features, CASE WHEN a.own_quota THEN a.jobs_per_month ELSE p.jobs_per_month END, p.max_unfinished_jobs
 FROM chain JOIN credentials c ON c.id = chain.id JOIN accounts a ON a.id = c.account_id JOIN plans p ON p.code = a.plan_code`
 

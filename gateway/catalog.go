@@ -62,7 +62,7 @@ func (g *Gateway) readModels(x *exchange, r *http.Request) error {
 		return err
 	}
 	key := modelPageKey{x.credential().AccountID, x.plain, x.tool != nil, x.params.Encode()}
-	// Concurrent requests may encode the same page; the last one stays in the cache.
+	// Concurrent requests may encode the same page; the first one stays in the cache.
 	page := g.models.get(s, key)
 	if page == nil {
 		if page, err = newModelPage(g, x, s); err != nil {
@@ -132,6 +132,9 @@ func (c *modelPages) add(s *catalog.Snapshot, key modelPageKey, p *page) {
 	size := len(key.params) + len(p.body) + 256
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.snapshot == s && c.pages[key] != nil {
+		return // another request has added it meanwhile
+	}
 	if c.snapshot != s || c.size+size > maxModelPages {
 		c.snapshot, c.pages, c.size = s, make(map[modelPageKey]*page), 0
 	}

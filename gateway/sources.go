@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -95,7 +96,7 @@ func (g *Gateway) readSources(x *exchange, r *http.Request) error {
 	// After all parameters: the zone may follow the dates.
 	q.From, q.To = q.span("from", "to", &faults)
 	if q.ByPage && !x.given("run_id") && (!x.given("from") || !x.given("to") || q.isWide(q.From, q.To)) {
-		faults.AddParameter("level", "url requires run_id, or from and to that are at most 92 days apart")
+		faults.AddParameter("level", fmt.Sprintf("url requires run_id, or from and to that are at most %d days apart", maxPageDays))
 	}
 	if len(faults) > 0 {
 		return invalidParameters(faults)

@@ -80,7 +80,8 @@ const ShortenLockTimeout = `
 SELECT set_config('lock_timeout', GREATEST(setting::bigint - $1, 100)::text, true) FROM pg_settings WHERE name = 'lock_timeout' AND setting <> '0'`
 
 // WithoutTimeouts runs f in a transaction without the timeouts of Open, which are meant for requests. An operator's
-// import or report may run for long and wait for another import. f must not take locks that requests wait for.
+// import or report may run for long and wait for another import. f must not take locks that requests wait for, except
+// in its last statements.
 func WithoutTimeouts(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 	return beginWithoutTimeouts(ctx, pool, pgx.TxOptions{}, f)
 }

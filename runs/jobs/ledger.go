@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -224,7 +225,7 @@ func (l *ledger) giveBack(r *lockedRun, held *lease, s *Settlement) {
 	}
 
 	// The error of a job that is given back for the last time.
-	code, message := codeTooManyClaims, "The job was claimed 50 times and never settled."
+	code, message := codeTooManyClaims, fmt.Sprintf("The job was claimed %d times and never settled.", maxAttempts)
 	switch {
 	case held.tries >= maxTries && s.Outcome == Retry:
 		code, message = s.ErrorCode, s.ErrorMessage
