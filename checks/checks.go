@@ -31,7 +31,7 @@ type Proposal struct {
 	Methodology *catalog.Methodology // the active one that covers the measurement type; nil if none does
 }
 
-// Catalog is the part of a catalog that checks use. *catalog.Snapshot implements it. Tests have a fake one.
+// Catalog is the part of a catalog that checks use. *catalog.Snapshot implements it; tests use a fake.
 type Catalog interface {
 	Model(id string) *catalog.Model
 	QuestionStatus(ctx context.Context, account store.ID, ids []string) ([]string, error)
@@ -72,7 +72,7 @@ func (r *Registry) Check(ctx context.Context, proposal *runs.Proposal) (methodol
 			return "", &runs.Refusal{Check: c.Name, Faults: faults}
 		}
 	}
-	// This happens only if a Registry lacks that check.
+	// The check Methodology has rejected such a proposal, unless the Registry lacks it.
 	if p.Methodology == nil {
 		return "", errors.New("no check rejected a measurement type without a methodology")
 	}

@@ -15,8 +15,8 @@ var Entitlement = Check{
 	Run:  entitlement,
 }
 
-// entitlement returns one fault, about the account and not about a member of the run. Code and Title are a part of the
-// API: reference/openapi.json describes each code.
+// entitlement returns one fault, about the account and not about a member of the run. Its code is part of the API:
+// reference/openapi.json describes each code.
 func entitlement(_ context.Context, p *Proposal) ([]runs.Fault, error) {
 	plan := p.Orderer.Plan
 	if plan.Entitled(auth.APIAccess) {

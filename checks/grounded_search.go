@@ -17,8 +17,8 @@ var GroundedSearch = Check{
 	Run:  groundedSearch,
 }
 
-// groundedSearch reports each model that cannot be used. For a grounded run, a provider that is not ready has a code of
-// its own.
+// groundedSearch reports each model that cannot be used. The code for a provider that is not ready depends on whether
+// the run is grounded.
 func groundedSearch(_ context.Context, p *Proposal) (faults []runs.Fault, err error) {
 	grounded := p.MeasurementType == catalog.Grounded
 	for i, id := range p.ModelIDs {

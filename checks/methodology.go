@@ -34,7 +34,7 @@ func methodology(_ context.Context, p *Proposal) ([]runs.Fault, error) {
 			Detail:  fmt.Sprintf("must be an integer from 1 to %d (%s)", m.MaxRepetitions, m.Version),
 		})
 	}
-	// The product of models and questions is at most 25,000, which the gateway's bounds of a body ensure.
+	// The gateway bounds models times questions to 25,000, so only the repetitions could make the product overflow.
 	most := int64(m.MaxJobs)
 	if int64(len(p.ModelIDs)*len(p.QuestionIDs))*min(p.Repetitions, most+1) > most { // more repetitions could overflow
 		faults = append(faults, runs.Fault{

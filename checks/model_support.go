@@ -26,8 +26,7 @@ func modelSupport(ctx context.Context, p *Proposal) (faults []runs.Fault, err er
 			faults = append(faults, runs.Fault{
 				Code: "unknown_model", Title: "A model is not in the catalog", Pointer: pointer, Detail: "there is no such model",
 			})
-			// What it supports is not known.
-			continue
+			continue // what it supports is not known
 		}
 		if missing := unsupported(p, m); len(missing) > 0 {
 			faults = append(faults, runs.Fault{

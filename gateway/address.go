@@ -50,7 +50,7 @@ func readQuery(r *http.Request) (logicalRequest, error) {
 	l := newLogicalRequest(r.Method, "", r.URL.RawQuery)
 	paths := l.params.Take("path")
 	switch {
-	// path may be among the parameters beyond the bound, which were not read.
+	// The parameters beyond the bound were not read, and path may be one of them.
 	case l.tooMany && len(paths) == 0:
 		return l, request.TooManyParameters()
 	case len(paths) == 1 && paths[0].Fault != "":
@@ -58,7 +58,7 @@ func readQuery(r *http.Request) (logicalRequest, error) {
 	case len(paths) != 1 || paths[0].Value == "":
 		return l, invalidPath("must be given exactly once and name a logical route such as /v1/me", l.params)
 	}
-	// The parameter path was removed from l.params: it is no parameter of the route.
+	// Take has removed path from l.params, because it is no parameter of the route.
 	l.path = paths[0].Value
 	l.splitPath()
 	return l, nil
@@ -96,7 +96,7 @@ func (l *logicalRequest) splitPath() {
 	}
 	inner := request.ReadParameters(query)
 	for i := range inner {
-		// A parameter inside the path that repeats one beside it has a fault, whichever the client meant.
+		// It is unknown which of two parameters with one name the client means.
 		if p := &inner[i]; p.Fault == "" && len(l.params.Get(p.Name)) > 0 {
 			p.Fault = "is given both beside path and inside it"
 		}

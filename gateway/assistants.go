@@ -24,7 +24,7 @@ const assistantPath = "/mcp"
 // checkAssistant checks what needs no key: the origin and the method.
 func (x *exchange) checkAssistant(r *http.Request) error {
 	if r.Method == http.MethodPost {
-		// Set first, so that the log and the metrics name a rejected message too.
+		// This is set first, so that rejected messages have the route in the log and the metrics too.
 		x.routeIndex = assistantRoute
 	}
 	if !originAllowed(r) {
@@ -53,7 +53,7 @@ func (g *Gateway) assist(x *exchange, r *http.Request) error {
 		Header: r.Header, Offers: x.mayCall,
 		Call: func(t *mcp.Tool, a mcp.Arguments) mcp.Result { return g.callTool(x, r, t, a) },
 	})
-	// A notification or a response has been accepted.
+	// The message was a notification or a response, which has no answer.
 	if response.Body == nil {
 		x.set("Cache-Control", "no-store")
 		x.WriteHeader(response.Status)
@@ -84,7 +84,7 @@ func (x *exchange) mayCall(t *mcp.Tool) bool {
 }
 
 // callTool executes a call: it sends a request of the tool's route through the table of routes, with the admission of
-// the message. So a call is counted against the limit once, as its message.
+// the message. A message and its call count once against the limit.
 func (g *Gateway) callTool(x *exchange, r *http.Request, t *mcp.Tool, a mcp.Arguments) mcp.Result {
 	x.toolName = t.Name
 	// The route writes into call instead of to the client.
@@ -98,10 +98,10 @@ func (g *Gateway) callTool(x *exchange, r *http.Request, t *mcp.Tool, a mcp.Argu
 	} else {
 		g.dispatchCall(inner, routed)
 	}
-	// The message is logged as one request: with the round trips, the error and the code of its call.
+	// The message is logged as one request, with the round trips, the error and the code of its call.
 	x.roundTrips.Add(inner.roundTrips.Load())
 	x.err = inner.err
-	// Write has dropped the end of the body.
+	// Write has not kept all of the body.
 	if call.problem == nil && call.size > mcp.MaxResult {
 		call.problem = mcp.TooLarge(t, call.size, max(call.rows, 1))
 	}

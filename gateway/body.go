@@ -50,7 +50,7 @@ func withoutBody(r *http.Request) bool {
 	if r.ContentLength >= 0 {
 		return r.ContentLength == 0
 	}
-	// Of the smallest size: only the first byte is needed.
+	// 16 bytes is the smallest buffer of package bufio. One byte is needed.
 	b := bufio.NewReaderSize(r.Body, 16)
 	r.Body = struct {
 		io.Reader
@@ -74,7 +74,7 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 	var body []byte
 	for {
 		if len(body) == cap(body) {
-			// The first buffer has size bytes; then the memory doubles.
+			// The first buffer has size bytes. After that, the memory doubles.
 			more := max(int(size), len(body))
 			if !x.bodies.take(x.credential().AccountID, more) {
 				return nil, batch.ErrOverloaded
@@ -108,8 +108,8 @@ func bodyOf(x *exchange, r *http.Request) (v *strictjson.Value, at *request.Loca
 	return &body, request.At("#"), err
 }
 
-// bodyMembers are the names of the members of a body. A change has no required members, by which readers tell it from a
-// new object.
+// bodyMembers are the names of the members of a body. Only the body of a change has no required members, which is how
+// readers recognize a change.
 type bodyMembers struct{ required, optional []string }
 
 // readEmptyBody requires the body {}.

@@ -108,7 +108,7 @@ func invalidBrand(f problem.Faults) error {
 // refused returns the problem for an error of package brands that is about members of the body, and other errors as
 // they are.
 func (b *brandBody) refused(err error) error {
-	// Update has merged the change with the stored brand, and found members that are not valid together.
+	// The members of the change are not valid together with the members that are stored.
 	if e, ok := errors.AsType[*brands.InvalidError](err); ok {
 		var f problem.Faults
 		b.addFaults(&f, e.Faults)

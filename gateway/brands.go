@@ -16,7 +16,7 @@ type brandDocument struct {
 	Name      string   `json:"name"`
 	Aliases   []string `json:"aliases"`
 	Domains   []string `json:"domains"` // hosts, or a host and a path
-	Exclude   []string `json:"exclude"` // phrases in which a name is no mention
+	Exclude   []string `json:"exclude"` // phrases in which a name does not count
 	MatchCase bool     `json:"match_case"`
 	Status    string   `json:"status"`
 	CreatedAt string   `json:"created_at"`
@@ -59,8 +59,8 @@ func (g *Gateway) getBrand(x *exchange, r *http.Request) (*brands.Brand, error) 
 	})
 }
 
-// createBrand responds with the new brand. Package brands uses the pool for reads, so that changes of brands take no
-// connection from counting and runs.
+// createBrand responds with the new brand. It passes the pool for reads to package brands, so that changes of brands
+// take no connections from counting and runs.
 func (g *Gateway) createBrand(x *exchange, r *http.Request) error {
 	body, err := readBrandBody(x, r, newBrandMembers, nil)
 	if err != nil {
@@ -89,7 +89,7 @@ func (g *Gateway) changeBrand(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// Package brands checks the changed brand as a whole, under its lock.
+	// Update checks the changed brand as a whole, while the account's brands are locked.
 	return body.refused(g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
 		return asDocument(newBrandDocument)(brands.Update(ctx, g.cfg.Reads, x.credential().AccountID, id, body.Change))
 	}))

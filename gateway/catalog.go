@@ -87,7 +87,7 @@ func newModelPage(g *Gateway, x *exchange, s *catalog.Snapshot) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The argument is evaluated now: the pooled buffer, not the copy below.
+	// The argument of defer is evaluated here, so this returns the pooled buffer and not the copy.
 	defer g.reuse(p.body)
 	p.body = slices.Clone(p.body) // a cached page keeps no more memory than it counts
 	p.tag = tagOf(p.body)

@@ -18,7 +18,7 @@ type comparisonDocument struct {
 	Baseline      sideDocument     `json:"baseline"`
 	TimeZone      string           `json:"time_zone"`
 	BrandRevision int64            `json:"brand_revision"` // of the account's brands, at which answers were matched
-	Questions     int              `json:"questions"`      // that both sides have measured
+	Questions     int              `json:"questions"`      // that are compared
 	AsOf          string           `json:"as_of"`
 	Data          []changeDocument `json:"data"`
 }
@@ -36,9 +36,9 @@ type sideDocument struct {
 
 // leftOut counts ok answers that are not compared.
 type leftOut struct {
-	NotMeasured  int64 `json:"not_measured"`  // the other side has no answer to compare with
+	NotMeasured  int64 `json:"not_measured"`  // the other side has no ok answer of the question and model
 	ModelUnknown int64 `json:"model_unknown"` // the provider did not report the version of the model
-	ModelChanged int64 `json:"model_changed"` // the other side has other versions of the model only
+	ModelChanged int64 `json:"model_changed"` // the other side has only other versions of the model
 }
 
 // changeDocument compares one brand. A rate that a tool does not ask for is left out; other clients get both.
@@ -132,7 +132,7 @@ func (g *Gateway) readComparison(x *exchange, r *http.Request) error {
 				d.Data[i].CitationRate = rateChange{}
 			}
 		}
-		// For the problem that reports a result which is too large.
+		// A problem about a result that is too large has the number of rows.
 		x.tool.setRows(len(d.Data))
 		return page{body: wire.Encode(d)}, nil
 	})
@@ -140,7 +140,7 @@ func (g *Gateway) readComparison(x *exchange, r *http.Request) error {
 
 // sides returns the queries of both sides, and adds the faults of the parameters that name them.
 func (q *comparisonQuery) sides(x *exchange, f *problem.Faults) (current, baseline *visibility.Query) {
-	// The form is windows only if a window is given and no run, so faults without any of them name the form of runs.
+	// With neither form, the faults are about the form of runs.
 	form, other := comparedRuns, comparedWindows
 	if slices.ContainsFunc(comparedWindows, x.given) && !slices.ContainsFunc(comparedRuns, x.given) {
 		form, other = comparedWindows, comparedRuns
@@ -156,10 +156,9 @@ func (q *comparisonQuery) sides(x *exchange, f *problem.Faults) (current, baseli
 			f.AddParameter(name, "cannot be given with run_id or baseline_run_id")
 		}
 	}
-	// Copies: the filters of answers are equal, and the runs and times differ.
+	// Both sides start from the same filters, and get their own runs and times.
 	now, before := q.Filter, q.Filter
 	now.Run, before.Run = q.run, q.baselineRun
-	// The faults below concern values; those above concern which parameters are given.
 	if q.run != nil && q.baselineRun != nil && *q.run == *q.baselineRun {
 		f.AddParameter("baseline_run_id", "must be another run than run_id")
 	}

@@ -31,7 +31,7 @@ type runCreated struct {
 	Status             string `json:"status"`
 	TotalJobs          int    `json:"total_jobs"` // models × questions × repetitions
 	MeasurementType    string `json:"measurement_type"`
-	MethodologyVersion string `json:"methodology_version"` // by which the run is measured from now on
+	MethodologyVersion string `json:"methodology_version"` // stays the same for all jobs of the run
 }
 
 // createRun reads the body, then the key, and has package runs check and write the run. A replay gets status 202 too,
@@ -55,7 +55,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
 	account := proposal.Orderer.AccountID
-	// One account may have a part of the runs that wait to be written. The batchers of package runs bound the total.
+	// This bounds how many runs of one account wait to be written. The batchers of package runs bound the total.
 	if !g.writes.take(account, 1) {
 		return batch.ErrOverloaded
 	}
@@ -78,8 +78,8 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// EncodeRunCreated encodes the response of POST /v1/runs. It is stored with the idempotency key, for replays. Runs of
-// schedules have a key and a response too.
+// EncodeRunCreated encodes the response of POST /v1/runs. It is stored with the idempotency key, for replays, also for
+// the runs of schedules.
 func EncodeRunCreated(r *runs.Run) []byte {
 	return wire.Encode(runCreated{r.ID.Text("run"), r.Status, r.TotalJobs, r.MeasurementType, r.MethodologyVersion})
 }

@@ -17,7 +17,7 @@ const (
 	cursorVersion = 1      // the first byte; another format gets another number
 	sealLength    = 16     // bytes of the HMAC that are kept
 	timeAndID     = 8 + 16 // bytes: microseconds of Unix time, big-endian, and an id
-	maxCursor     = 512    // characters; none that is made is as long
+	maxCursor     = 512    // characters; seal never returns as many
 )
 
 // seal returns the cursor of a position. bound is what the cursor may be used with; see exchange.bound.
@@ -57,7 +57,8 @@ func (g *Gateway) open(bound, cursor string, byText bool) (*store.Position, bool
 	return &store.Position{Time: time.UnixMicro(int64(binary.BigEndian.Uint64(b))), ID: store.ID(b[8:])}, true
 }
 
-// sealOf returns the HMAC of a cursor. The length of bound precedes it, so that no bytes can move between bound and b.
+// sealOf returns the HMAC of a cursor. The length of bound precedes it, so that no other bound and b have the same
+// bytes together.
 func (g *Gateway) sealOf(bound string, b []byte) []byte {
 	mac := hmac.New(sha256.New, g.cfg.CursorSecret)
 	mac.Write(binary.BigEndian.AppendUint32(nil, uint32(len(bound))))

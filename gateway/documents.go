@@ -32,7 +32,7 @@ var documents = sync.OnceValue(func() map[string]*document {
 // documentAt returns the document at a path below Base, or nil.
 func documentAt(path string) *document {
 	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	// The names are listed here so that other requests do not render the page. A new document needs its name here, too.
+	// The names are listed here so that other requests do not render the page. A new document must be added here too.
 	switch name {
 	case "openapi.json", "docs", "docs.md", "llms.txt", "report":
 		return documents()[path]

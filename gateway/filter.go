@@ -13,9 +13,9 @@ import (
 	"aiv/store"
 )
 
-// A filter is a query parameter of a list. F is the filter or query of the package that is read, and the parameter at
-// of the functions below returns the field of F to set. A value that is not valid may be stored too: then the request
-// is rejected.
+// A filter is a query parameter of a list. F is the filter or query that the parameters set. The functions below take a
+// function at, which returns the field to set. An invalid value may be stored too, because the request is then
+// rejected.
 type filter[F any] struct {
 	name string
 	want string                // describes the values that are valid, in error messages
@@ -83,7 +83,6 @@ func timeFilter[F any](name string, at func(*F) **time.Time) filter[F] {
 func parseBound(v string) (time.Time, error) {
 	t, err := store.ParseTime(v)
 	if rest := t.Nanosecond() % 1000; rest > 0 {
-		// Durations are in nanoseconds.
 		t = t.Add(time.Duration(1000 - rest))
 	}
 	if err == nil && t.UTC().Year() > 9999 {
@@ -97,7 +96,7 @@ func parseBound(v string) (time.Time, error) {
 func idsFilter[F any](name, prefix string, at func(*F) *[]store.ID) filter[F] {
 	want := fmt.Sprintf("a comma-separated list of at most %d ids", maxLimit)
 	return filter[F]{name, want, func(f *F, v string) bool {
-		// Not nil, which would select all runs.
+		// A nil list would select all runs.
 		ids := []store.ID{}
 		list := strings.Split(v, ",")
 		for _, text := range list {

@@ -7,9 +7,9 @@
 //
 // The logical route is named by the parameter path, by an envelope, or by the path below Base (a plain address).
 //
-// Types whose names end in Document, and the functions appendRun, appendResult and appendMetricsRow, are the wire
-// forms; reference/openapi.json describes their members. The handler of a route is a method of Gateway, or the method
-// serve of a list.
+// The wire forms are types, most of whose names end in Document, and functions such as appendRun for frequent
+// responses. reference/openapi.json describes their members. The handler of a route is a method of Gateway, or the
+// method serve of a list.
 package gateway
 
 import (
@@ -172,7 +172,7 @@ func (g *Gateway) admit(x *exchange, r *http.Request) error {
 		return err
 	}
 	// Not the client's context: a client that disconnects must not avoid being counted. The limiter bounds the wait.
-	// The limiter does not count the round trip, because its context is not the request's.
+	// The round trip is counted here, because the limiter does not have the request's context.
 	x.roundTrips.Add(1)
 	a, err := g.cfg.Limits.Admit(context.Background(), key)
 	if errors.Is(err, limits.ErrUnknownKey) {

@@ -21,7 +21,7 @@ import (
 //
 // A new filter is a line in filters, a field of F, a condition in the package's query, an index that ends in the sort
 // key, a parameter in openapi.json, and addresses in TestListPlansReadLittle. The function read may be nil if the route
-// has its own handler, which then calls respond or page.
+// has its own handler, which calls respond or page.
 type list[F, T any] struct {
 	filters []filter[F]
 	// read returns one record more than the limit if there are more.
@@ -82,7 +82,7 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	}
 	return l.respond(g, x, r, func(ctx context.Context, db store.Querier) ([]T, bool, error) {
 		rows, err := l.read(ctx, db, x, f, selected)
-		// The record beyond the limit only shows that there are more.
+		// The record beyond the limit shows that there are more, and is not returned.
 		return rows[:min(len(rows), selected.Limit)], len(rows) > selected.Limit, err
 	})
 }
@@ -103,7 +103,7 @@ func (l *list[F, T]) respond(g *Gateway, x *exchange, r *http.Request, read func
 	if l.tagged {
 		p.tag = tagOf(p.body)
 	}
-	// The response is sent then, and a tool has copied it (toolCall.Write).
+	// By then the response is sent, or toolCall.Write has copied it.
 	defer g.reuse(p.body)
 	return g.sendPage(x, r, p)
 }
@@ -134,13 +134,13 @@ func (g *Gateway) sendPage(x *exchange, r *http.Request, p page) error {
 	}
 	if p.tag != "" {
 		x.set("Cache-Control", "private, no-cache")
-		// The client has the page, and its response has no body.
+		// The client already has the page, so the response has no body.
 		if x.unchanged(r, p.tag) {
 			return nil
 		}
 	}
 	account := x.credential().AccountID
-	// Bounds the pages that slow clients keep in memory.
+	// This bounds the memory of pages that slow clients receive.
 	if !g.pages.take(account, len(p.body)) {
 		return batch.ErrOverloaded
 	}
@@ -170,7 +170,7 @@ func (l *list[F, T]) page(g *Gateway, x *exchange, rows []T, more bool) (page, e
 		if n < len(rows) {
 			return l.end(g, x, slices.Clip(b[:ends[n-1]]), rows[:n], true)
 		}
-		// The only case for a client that is no tool.
+		// Without a tool, n is always len(rows).
 		return l.end(g, x, b, rows, more)
 	})
 }

@@ -10,7 +10,8 @@ import (
 // apiVersion is the version of the interface.
 const apiVersion = "API-1.0"
 
-// me shows the credential, from the admission of the request: it reads nothing. Any valid key may use it.
+// me responds with the credential of the request. It does not use the database, because the admission has the
+// credential. Any valid key may use it.
 func (g *Gateway) me(x *exchange, _ *http.Request) error {
 	x.write(http.StatusOK, "application/json", appendIdentity(make([]byte, 0, 512), x.credential()))
 	return nil

@@ -65,7 +65,7 @@ func readFilters[F any](x *exchange, filters []filter[F], to *F) problem.Faults 
 		if p.Fault != "" {
 			continue
 		}
-		// A parameter that is no filter is unknown, and reported already, or is read by the route itself, as limit and
+		// Any other parameter is unknown, and reported already, or is read by the route itself, such as limit and
 		// cursor.
 		if i := slices.IndexFunc(filters, func(f filter[F]) bool { return f.name == p.Name }); i >= 0 {
 			if wrong := filters[i].read(to, p.Value); wrong != "" {

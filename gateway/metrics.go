@@ -60,7 +60,7 @@ func (q *metricsQuery) setGroups(v string) bool {
 func (g *Gateway) readMetrics(x *exchange, r *http.Request) error {
 	q := metricsQuery{window: window{zoneName: "UTC", zone: time.UTC}}
 	faults := readFilters(x, metricsFilters, &q)
-	// Only now, because time_zone may follow from and to in the query string.
+	// After all parameters, because time_zone may follow from and to in the query string.
 	q.From, q.To = q.span("from", "to", &faults)
 	if q.Zone = q.zone; len(faults) > 0 {
 		return invalidParameters(faults)

@@ -16,7 +16,7 @@ const csvType = "text/csv; charset=utf-8; header=present"
 func metricsCSV(q *metricsQuery, m *visibility.Metrics) []byte {
 	b := make([]byte, 0, 512+256*len(m.Rows))
 	var names []string
-	// The header. The loops below append the fields in the same order.
+	// The names in the header have the order in which the fields are appended below.
 	for _, d := range q.GroupBy {
 		names = append(names, d.Member())
 	}
@@ -36,7 +36,7 @@ func metricsCSV(q *metricsQuery, m *visibility.Metrics) []byte {
 	complete := strconv.FormatBool(m.Answers.Complete())
 	for i := range m.Rows {
 		row := &m.Rows[i]
-		// The fields before the counts have a comma after them, the others one before them.
+		// Up to the kind, a comma follows each field. After that, a comma precedes each field.
 		for _, value := range row.Group {
 			b = append(appendField(b, value), ',')
 		}
@@ -55,7 +55,7 @@ func metricsCSV(q *metricsQuery, m *visibility.Metrics) []byte {
 		for _, s := range []*visibility.Share{&row.ShareOfVoice, &row.CitationShare, &row.Position} {
 			b = append(append(appendCounts(b, s), ','), s.Reason...)
 		}
-		// The last column says of each row what the JSON document says once.
+		// The last column repeats in each row what the JSON document has once.
 		b = append(append(append(b, ','), complete...), "\r\n"...)
 	}
 	return b

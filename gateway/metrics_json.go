@@ -55,13 +55,13 @@ type metricsRow struct {
 	BrandID       string        `json:"brand_id"`
 	BrandName     string        `json:"brand_name"`
 	Kind          string        `json:"kind"`
-	Mentions      int64         `json:"mentions"` // occurrences in all answers of the group
+	Mentions      int64         `json:"mentions"` // occurrences in all ok answers of the group
 	MentionRate   rateDocument  `json:"mention_rate"`
 	CitationRate  rateDocument  `json:"citation_rate"`
-	FirstRate     rateDocument  `json:"first_rate"` // of the answers that mention the brand, how many mention it first
+	FirstRate     rateDocument  `json:"first_rate"` // the rate of being the first brand in the answers that mention it
 	ShareOfVoice  shareDocument `json:"share_of_voice"`
 	CitationShare shareDocument `json:"citation_share"`
-	Position      shareDocument `json:"position"` // the sum of positions, of the answers that mention the brand
+	Position      shareDocument `json:"position"` // the mean position in the answers that mention the brand
 }
 
 // groupDocument has the members that the rows are grouped by. It only describes what appendGroup appends.
@@ -117,8 +117,8 @@ func textOrNil(s string) *string {
 
 // metricsJSON returns metrics as JSON: a metricsDocument. The rows have the cells that the call of a tool names.
 func metricsJSON(q *metricsQuery, m *visibility.Metrics, c *toolCall) []byte {
-	// The rows follow the head without its end, because encoding/json would take most of the time for up to 10,000 of
-	// them.
+	// The rows are appended to the head without its end: encoding/json would take most of the time for up to 10,000
+	// rows.
 	head := wire.Encode(newMetricsDocument(q, m))
 	b := append(make([]byte, 0, len(head)+1024*len(m.Rows)), bytes.TrimSuffix(head, []byte("]}"))...)
 	var group []byte
@@ -152,7 +152,7 @@ func newMetricsDocument(q *metricsQuery, m *visibility.Metrics) metricsDocument 
 func appendGroup(b []byte, by []visibility.Dimension, values []string) []byte {
 	b = append(b, '{')
 	for i, d := range by {
-		// Its value is the text true or false, which is also its JSON.
+		// The value of ByBranded is true or false, which is JSON already.
 		if d == visibility.ByBranded {
 			b = append(wire.Member(b, d.Member()), values[i]...)
 		} else {

@@ -36,7 +36,7 @@ func (x *exchange) fail(err error) {
 // problemOf chooses the problem for an error of the packages behind the gateway. Any other error is overloaded,
 // unavailable or internal (problem.Of).
 func problemOf(err error) *problem.Problem {
-	// First the errors whose problems contain something of the error.
+	// These errors need more than the code and the detail of problemsOfErrors.
 	if e, ok := errors.AsType[*runs.QuotaError](err); ok {
 		return &problem.Problem{Code: problem.JobQuotaExceeded, Detail: e.Detail()}
 	}

@@ -30,7 +30,8 @@ func newQuestionDocument(q *catalog.Question) questionDocument {
 	}
 }
 
-// questionList is the list of the shared questions and the account's own, by id. As the models, its pages have an ETag.
+// questionList is the list of the shared questions and the account's own, by id. Like pages of models, its pages have
+// an ETag.
 var questionList = list[catalog.QuestionFilter, catalog.Question]{
 	filters: []filter[catalog.QuestionFilter]{
 		formFilter("language", language, func(f *catalog.QuestionFilter) *string { return &f.Language }),
@@ -62,8 +63,7 @@ func (g *Gateway) readQuestion(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// createQuestion adds an own question. The id in Location is not escaped: ids that are made here have no characters
-// that need it.
+// createQuestion adds an own question. The id in Location is not escaped: the ids of new questions need no escapes.
 func (g *Gateway) createQuestion(x *exchange, r *http.Request) error {
 	body, err := readNewQuestion(x, r)
 	if err != nil {

@@ -40,7 +40,7 @@ func (g *Gateway) read(ctx context.Context, position string, f func(context.Cont
 }
 
 // inReads calls f when one of the connections for reads is free. f must not send the response, which a slow client can
-// delay. It ends the turn when f returns.
+// delay. When f returns, the connection is free for the next read.
 func (g *Gateway) inReads(x *exchange, r *http.Request, f func(context.Context) error) error {
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
@@ -115,7 +115,7 @@ func (g *Gateway) deleteInReads(x *exchange, r *http.Request, idOf func(*http.Re
 // total or of the account, or when the wait takes too long.
 func (r *readQueue) acquire(ctx context.Context, account store.ID) (release func(), err error) {
 	release = func() { <-r.slots }
-	// With a free slot, the account's share of waiting reads does not matter.
+	// A read that need not wait does not count against the account's share of waiting reads.
 	select {
 	case r.slots <- struct{}{}:
 		return release, nil
@@ -132,7 +132,7 @@ func (r *readQueue) acquire(ctx context.Context, account store.ID) (release func
 		return release, nil
 	case <-timer.C:
 		return nil, batch.ErrOverloaded
-	// The time for the whole request is over, not only the wait.
+	// The deadline of the whole request has passed.
 	case <-ctx.Done():
 		return nil, batch.ErrOverloaded
 	}

@@ -160,7 +160,7 @@ var resultList = list[resultsQuery, countedResult]{
 		boolFilter("cited", func(q *resultsQuery) **bool { return &q.Cited }),
 	},
 	depend: func(x *exchange, f *problem.Faults) {
-		// mentioned and cited say nothing without a brand, nor a brand without one of them.
+		// brand_id requires mentioned or cited, and both of them require brand_id.
 		switch chooses := x.given("mentioned") || x.given("cited"); {
 		case chooses && !x.given("brand_id"):
 			f.AddParameter("brand_id", "is required with mentioned and cited")
@@ -176,7 +176,7 @@ var resultList = list[resultsQuery, countedResult]{
 // readResults responds with a page of a run's results.
 func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 	var q resultsQuery
-	// The list's own handler is not used: the query needs the run and a choice of brands.
+	// resultList.serve cannot be used, because the query also needs the run and the chosen brand.
 	selected, err := resultList.parameters(g, x, &q)
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func (g *Gateway) readResults(x *exchange, r *http.Request) error {
 		}
 	}
 	account := x.credential().AccountID
-	// resultList.depend has ensured that mentioned or cited is given with it.
+	// resultList.depend has checked that mentioned or cited is given too.
 	if q.brand != nil {
 		q.Choice.Brand = *q.brand
 		q.Choose = func(ctx context.Context, db store.Querier, after int32, n int) ([]int32, error) {

@@ -33,7 +33,7 @@ type input struct {
 func (r *route) name() string { return r.method + " " + r.path }
 
 var (
-	// Scopes and headers that several routes have in common.
+	// Scopes and headers of routes.
 	readRuns    = []string{"runs:read"}
 	writeRuns   = []string{"runs:write"}
 	useRuns     = []string{"runs:read", "runs:write"}
@@ -144,7 +144,7 @@ func (g *Gateway) newRoutes() *http.ServeMux {
 	for path, byMethod := range byPath {
 		mux.Handle(path, g.pathHandler(path, byMethod))
 	}
-	// The pattern / matches what no other pattern does. The mux itself never writes a response.
+	// The pattern / matches all other paths, so that the mux itself writes no response.
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { w.(*exchange).fail(noSuchRoute()) })
 	return mux
 }

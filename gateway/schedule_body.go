@@ -80,7 +80,7 @@ func (b *scheduleBody) addRuleFaults(f *problem.Faults) {
 	if b.Cadence == nil || !slices.Contains(schedules.Cadences, *b.Cadence) {
 		return
 	}
-	// A member that is missing is nil or zero here.
+	// Missing members stay nil or 0.
 	rule := schedules.Rule{Cadence: *b.Cadence}
 	if b.Change.At != nil {
 		rule.At = *b.Change.At
@@ -96,7 +96,7 @@ func (b *scheduleBody) addRuleFaults(f *problem.Faults) {
 	}
 }
 
-// readName sets a name that is not valid too; the request has a fault then. So do the readers below.
+// readName sets even an invalid name, because the request then has a fault. The readers below do the same.
 func (b *scheduleBody) readName() {
 	v := b.Member("name")
 	if v == nil {
@@ -119,8 +119,8 @@ func (b *scheduleBody) readName() {
 // clockTime is the form of a time of day.
 var clockTime = store.Pattern(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
 
-// readAt reads HH:MM as minutes after midnight. A time that is not valid is 00:00, so that addRuleFaults reports no
-// second fault of it.
+// readAt reads HH:MM as minutes after midnight. It sets 00:00 for an invalid time, so that addRuleFaults finds no
+// second fault.
 func (b *scheduleBody) readAt() {
 	if b.Member("at") == nil {
 		return
@@ -149,7 +149,7 @@ func (b *scheduleBody) readDays() {
 	}
 }
 
-// readZone checks the name against the database of time zones, which is part of the program.
+// readZone checks the name against IANA's database, of which the binary has a copy for machines without it.
 func (b *scheduleBody) readZone() {
 	v := b.Member("time_zone")
 	if v == nil {
@@ -170,7 +170,7 @@ func (b *scheduleBody) readAlerts(at *request.Location, f *problem.Faults) {
 	if v == nil {
 		return
 	}
-	// NewObject reports an alert setting that is no object, lacks the member or has another.
+	// NewObject adds a fault unless alerts is an object with exactly this member.
 	o := request.NewObject(v, at.Member("alerts"), f, "min_change")
 	change := o.Member("min_change")
 	if change == nil {
@@ -189,7 +189,7 @@ func tenThousandths(v *strictjson.Value) (visibility.Decimal, bool) {
 	if v.Kind != strictjson.KindNumber || len(v.Text) > longest {
 		return 0, false
 	}
-	// Exponents of three digits are rejected for the same reason. The parser has checked the syntax.
+	// The exponent, with its sign, may have three characters, for the same reason. The parser has checked the syntax.
 	if at := strings.IndexAny(v.Text, "eE"); at >= 0 && len(v.Text)-at > len("e-99") {
 		return 0, false
 	}
@@ -197,7 +197,7 @@ func tenThousandths(v *strictjson.Value) (visibility.Decimal, bool) {
 	if !ok || r.Sign() < 0 || r.Cmp(big.NewRat(1, 1)) > 0 {
 		return 0, false
 	}
-	// The numerator is the number only if IsInt reports true; otherwise it has more than four decimals.
+	// If IsInt reports false, the number has more than four decimals, and the numerator means nothing.
 	r.Mul(r, big.NewRat(10_000, 1))
 	return visibility.Decimal(r.Num().Int64()), r.IsInt()
 }

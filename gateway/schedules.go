@@ -28,7 +28,7 @@ type scheduleDocument struct {
 	Run          newRun         `json:"run"`
 	Alerts       scheduleAlerts `json:"alerts"`
 	NextAt       *string        `json:"next_at"`     // null while it is paused
-	NextTimes    []string       `json:"next_times"`  // the next due times, also while it is paused
+	NextTimes    []string       `json:"next_times"`  // the next due times, even while it is paused
 	LastDueAt    *string        `json:"last_due_at"` // null before the first due time
 	LastRunID    *string        `json:"last_run_id"`
 	CredentialID string         `json:"credential_id"` // for which the schedule acts
@@ -89,7 +89,7 @@ type occurrenceDocument struct {
 	ScheduleID  string  `json:"schedule_id"`
 	DueAt       string  `json:"due_at"`
 	LastDueAt   string  `json:"last_due_at"`
-	Count       int     `json:"count"` // of due times, if several were missed in a row
+	Count       int     `json:"count"` // of due times; above 1 if several were missed in a row
 	Status      string  `json:"status"`
 	Code        *string `json:"code"` // why it was skipped; null: a run was created
 	Detail      *string `json:"detail"`
@@ -145,7 +145,7 @@ func (g *Gateway) checkRun(ctx context.Context, x *exchange, body *scheduleBody)
 	if body.proposal == nil {
 		return nil
 	}
-	// As in createRun: the orderer is the credential of the request.
+	// As in createRun, the orderer is the credential of the request.
 	body.proposal.Orderer, body.proposal.CatalogRevision = runs.OrdererOf(x.credential()), x.admission.CatalogRevision
 	_, err := g.cfg.Runs.Check(ctx, body.proposal)
 	return err

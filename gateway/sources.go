@@ -84,7 +84,7 @@ func (w *window) isWide(from, to *time.Time) bool {
 func (g *Gateway) readSources(x *exchange, r *http.Request) error {
 	q := sourcesQuery{window: window{zoneName: "UTC", zone: time.UTC}, selected: store.Page{Limit: defaultLimit}}
 	faults := readFilters(x, sourcesFilters, &q)
-	// limit and cursor are no filters, so that the filters can be listed without them; readFilters skips them.
+	// readFilters ignores limit and cursor, which are not among sourcesFilters.
 	for _, p := range x.params {
 		if p.Fault != "" {
 			continue
@@ -118,7 +118,7 @@ func (g *Gateway) sourcesPage(x *exchange, q *sourcesQuery, found *visibility.So
 	})
 }
 
-// sourcesPageOf returns the page with exactly these rows. more reports whether others follow.
+// sourcesPageOf returns the page with these rows. more reports whether further rows follow.
 func (g *Gateway) sourcesPageOf(x *exchange, found *visibility.Sources, rows []visibility.SourceRow, more bool) page {
 	d := sourcesDocument{
 		Data: []sourceDocument{}, HasMore: more, Answers: newAnswerCounts(found.Answers), Complete: found.Answers.Complete(),
@@ -168,7 +168,7 @@ func rowsAfter(rows []visibility.SourceRow, after *store.Position) []visibility.
 	answers, _ := strconv.ParseInt(count, 10, 64) // the cursor is authentic
 	for i := range rows {
 		switch {
-		// Rows are in descending order of answers, so the row of the cursor has moved or is gone.
+		// Rows are in descending order of answers. The row of the cursor is not among the rows before this one.
 		case rows[i].Answers < answers:
 			return rows[i:]
 		case rows[i].Answers == answers && sourcePosition(&rows[i]) == after.Text:

@@ -17,7 +17,7 @@ type usageDocument struct {
 	Quota usageQuota `json:"quota"`
 }
 
-// usageJobs counts jobs. Jobs that are neither completed, failed nor canceled are unfinished.
+// usageJobs counts jobs. Jobs that are not completed, failed or canceled are unfinished.
 type usageJobs struct {
 	Ordered   int64 `json:"ordered"` // in all runs of the month
 	Completed int64 `json:"completed"`
@@ -57,7 +57,7 @@ func (g *Gateway) readUsage(x *exchange, r *http.Request) error {
 	})
 }
 
-// newUsageDocument returns the wire form of usage. The quota is the current one, also for a past month; nil: none.
+// newUsageDocument returns the wire form of usage. quota is the current one, even for a past month; nil means none.
 func newUsageDocument(u runs.MonthlyUsage, quota *int64) usageDocument {
 	d := usageDocument{
 		Month: u.Month.UTC().Format(monthForm), Runs: u.Runs,

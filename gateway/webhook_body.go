@@ -49,7 +49,7 @@ func (g *Gateway) readWebhookBody(x *exchange, r *http.Request, required, option
 // readEventTypes reads the member events: types, none twice, or "*" alone.
 func readEventTypes(o request.Object) []string {
 	types := events.Types()
-	// A missing or malformed member is nil, and an empty list is a fault.
+	// A missing member has no items, and Array has added a fault for a wrong type or length.
 	items := o.Array("events", "types", 1, len(types))
 	if items == nil {
 		return nil
@@ -58,7 +58,7 @@ func readEventTypes(o request.Object) []string {
 	for i, item := range items {
 		texts[i] = item.Text
 		at := "events/" + strconv.Itoa(i)
-		// Each item gets one fault, the first that applies.
+		// Each item gets at most one fault.
 		switch first := slices.Index(texts[:i], item.Text); {
 		case item.Kind == strictjson.KindString && item.Text == webhooks.All && len(items) > 1:
 			o.Fault(at, `must be alone, because "*" means all types`)

@@ -57,7 +57,7 @@ func (g *Gateway) createWebhook(x *exchange, r *http.Request) error {
 	if err := x.maySubscribe(c.Events); err != nil {
 		return err
 	}
-	// Create takes all members, and a missing description is empty.
+	// The default of the description is "".
 	description := ""
 	if c.Description != nil {
 		description = *c.Description

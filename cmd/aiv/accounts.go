@@ -65,8 +65,8 @@ func accountsGroup() cli.Command {
 	}
 }
 
-// An account as the accounts commands print it. A null jobs_per_month is no quota if own_quota is true, and says
-// nothing otherwise.
+// An account as the accounts commands print it. If own_quota is true, a null jobs_per_month means no quota. Otherwise
+// jobs_per_month is always null.
 type account struct {
 	ID           string  `json:"id"`
 	Name         string  `json:"name"`
@@ -81,7 +81,7 @@ func accountOf(a auth.Account) account {
 	return account{a.ID.Text("acct"), a.Name, a.PlanCode, a.OwnQuota, a.JobsPerMonth, store.FormatTime(a.CreatedAt), store.FormatTimeOrNil(a.ErasedAt)}
 }
 
-// quota formats the account's quota for people. With an own quota, a nil number is no quota.
+// quota formats the account's quota for people. A nil number means no quota if the account has its own.
 func (a account) quota() string {
 	if !a.OwnQuota {
 		return "of the plan"
@@ -108,7 +108,7 @@ func accountsCreate(ctx context.Context, c *call) error {
 	})
 }
 
-// accountsList lists all accounts, also erased ones: their usage totals are kept.
+// accountsList lists all accounts, including erased ones, whose usage totals are kept.
 func accountsList(ctx context.Context, c *call) error {
 	if _, err := c.Parse(); err != nil {
 		return err
@@ -128,7 +128,7 @@ func accountsList(ctx context.Context, c *call) error {
 	})
 }
 
-// accountsSetPlan moves an account to another plan. An own quota of the account stays.
+// accountsSetPlan moves an account to another plan. The account keeps its own quota, if it has one.
 func accountsSetPlan(ctx context.Context, c *call) error {
 	id, args, err := c.parseWithID("acct", "CODE")
 	if err != nil {
@@ -146,7 +146,7 @@ func accountsSetPlan(ctx context.Context, c *call) error {
 	})
 }
 
-// accountsSetQuota gives an account its own quota, or its plan's again.
+// accountsSetQuota gives an account its own quota, or restores its plan's.
 func accountsSetQuota(ctx context.Context, c *call) error {
 	// own false: the plan decides; own true and quota nil: no quota.
 	own := true
@@ -185,8 +185,8 @@ func accountsSetQuota(ctx context.Context, c *call) error {
 	})
 }
 
-// erased is what `aiv accounts erase` prints. It counts rows as the erasure did in this call: a repeated one counts
-// only what was left.
+// erased is what `aiv accounts erase` prints. Its numbers are of this call only: a repeated erasure counts what was
+// left.
 type erased struct {
 	ID        string `json:"id"`
 	Runs      int64  `json:"runs"`
@@ -198,10 +198,10 @@ type erased struct {
 	Events    int64  `json:"events"`
 }
 
-// accountsErase erases an account. The name, which confirms the id, is replaced only at the end: so the same command
-// line finishes an interrupted erasure.
+// accountsErase erases an account. The account's name, which confirms the id, is replaced last, so the same command
+// line can finish an interrupted erasure.
 func accountsErase(ctx context.Context, c *call) error {
-	// Not a question to answer at a terminal, so that a script can erase too, but not by an id alone.
+	// A flag instead of a prompt, so that scripts can erase accounts. An id alone is too easily mistaken.
 	confirm := c.Flags.String("confirm", "", "the account's `NAME`, to confirm that its data is deleted permanently")
 	id, args, err := c.parseWithID("acct", "-confirm")
 	if err != nil {
@@ -213,7 +213,6 @@ func accountsErase(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		// Nothing was changed so far: Account only reads.
 		if account.Name != *confirm {
 			return fmt.Errorf("the name of account %s is not %q; nothing was changed; see aiv accounts list", args[0], *confirm)
 		}
@@ -227,7 +226,7 @@ func accountsErase(ctx context.Context, c *call) error {
 		if err != nil {
 			return unfinished(err, n.Runs)
 		}
-		// Rows counts by table.
+		// n.Rows has the number of deleted rows by table.
 		e := erased{args[0], n.Runs, n.Jobs, n.Rows["schedules"], n.Rows["brands"], n.Rows["own_questions"],
 			n.Rows["recommendations"] + n.Rows["alerts"], n.Rows["events"]}
 		return c.Print(e, func(w io.Writer) {

@@ -37,7 +37,7 @@ type change struct {
 	Detail  map[string]any `json:"detail"`
 }
 
-// auditList reads one change more than it prints, for firstOf.
+// auditList reads one change more than it prints, which tells firstOf that there are more.
 func auditList(ctx context.Context, c *call) error {
 	var f store.AuditFilter
 	c.Flags.StringVar(&f.Subject, "subject", "", "only changes of the record with this `ID` or code")

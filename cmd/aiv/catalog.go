@@ -69,7 +69,7 @@ func (c *call) importFile(
 	if err != nil {
 		return err
 	}
-	// Opened before the database: a wrong name is found at once.
+	// The file is opened before the database, so that a wrong name is reported at once.
 	file, err := c.Input(ctx, args[0])
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func catalogExport(ctx context.Context, c *call) error {
 		case *name == "":
 			return catalog.Export(ctx, pool, c.Stdout)
 		}
-		// Export returns no count.
+		// Export returns no count, so the lines are counted as they are written.
 		var lines lineCounter
 		err := cli.ReplaceFile(*name, func(w io.Writer) error { return catalog.Export(ctx, pool, io.MultiWriter(w, &lines)) })
 		if err != nil {
@@ -136,7 +136,7 @@ type jsonArray struct {
 	inside bool   // the last write ended inside a line
 }
 
-// newJSONArray returns a writer for the lines. Its caller calls end after the last one.
+// newJSONArray returns a jsonArray that writes to w. The caller must call end after the last line.
 func newJSONArray(w io.Writer) *jsonArray { return &jsonArray{w: w, next: "["} }
 
 // Write implements io.Writer. The lines may be split between calls in any way.
@@ -144,7 +144,7 @@ func (a *jsonArray) Write(b []byte) (int, error) {
 	var out bytes.Buffer
 	for line := range bytes.Lines(b) {
 		if !a.inside {
-			// The separator is written only when another line begins: the last line has none after it.
+			// A separator precedes each line, so that none follows the last one.
 			out.WriteString(a.next)
 			a.next = ","
 		}

@@ -50,7 +50,7 @@ func demoCommand(ctx context.Context, c *call) error {
 	if _, err := schema.Migrate(ctx, pool); err != nil {
 		return adviseOnFolder(err, dir)
 	}
-	// The data of an earlier start stay; its key and its token do not.
+	// The data of an earlier start is kept; its key and its token are revoked.
 	secrets, err := demo.Fill(ctx, pool, leave...)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func adviseOnFolder(err error, dir string) error {
 // default, and the providers whose jobs the sample worker leaves.
 func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, leave []string, err error) {
 	c.Flags.StringVar(&dir, "data-dir", "", "the `FOLDER` of the sample data: a new or empty one, or one that aiv demo made (environment: AIV_DATA_DIR; default: $XDG_DATA_HOME/aiv-demo, else ~/.local/share/aiv-demo; for root /var/lib/aiv-demo)")
-	// Declared only to be refused with a reason, which an unknown flag would not give.
+	// The flag is declared only so that its rejection can give the reason.
 	c.Flags.String("database-url", "", "rejected: aiv demo writes only to its own database, whatever the `URL`")
 	c.Flags.StringVar(&workerAddr, "worker-addr", "", "listen for workers on this `HOST:PORT` (environment: AIV_WORKER_ADDR; default: 127.0.0.1:8081)")
 	c.Flags.Func("leave", "leave the jobs of the provider with this `CODE` to another worker, such as aiv work -engine; may be given more than once", func(code string) error {
@@ -112,8 +112,8 @@ func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, leave []strin
 	if err := check(); err != nil {
 		return "", "", nil, err
 	}
-	// A flag takes precedence over the environment. An empty address stays empty: then the service may move to a free
-	// port.
+	// A flag takes precedence over the environment. If neither is given, the address stays empty, and the service may
+	// move to a free port.
 	workerAddr = cmp.Or(workerAddr, c.Getenv("AIV_WORKER_ADDR"))
 	if workerAddr != "" {
 		if err := service.CheckAddress(c.Call, service.WorkerAddrFlag, workerAddr); err != nil {
@@ -129,7 +129,7 @@ func (c *call) readDemo(o *service.Serve) (dir, workerAddr string, leave []strin
 		if err != nil {
 			return "", "", nil, err
 		}
-		// Beside the folder of an operator's private PostgreSQL, and never in it.
+		// A sibling of the folder of the operator's private PostgreSQL, never a folder inside it.
 		dir = operators + "-demo"
 	}
 	slices.Sort(leave)

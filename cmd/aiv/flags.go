@@ -52,7 +52,7 @@ func (c *call) actor() string {
 
 // thisUser returns USER@HOST, with the user who called sudo instead of root.
 func (c *call) thisUser() string {
-	name := c.Getenv("SUDO_USER") // set by sudo
+	name := c.Getenv("SUDO_USER")
 	if name == "" {
 		if u, err := user.Current(); err == nil {
 			name = u.Username
@@ -69,7 +69,7 @@ func (c *call) thisUser() string {
 
 // idFlag declares a flag whose value is an id. It leaves *to nil when the flag is not given.
 func (c *call) idFlag(to **store.ID, name, prefix, usage string) {
-	// FuncFlag, and not Flags.Func, because a key may have been given in place of an id.
+	// FuncFlag does not repeat the value in its error: it may be a key that was given in place of an id.
 	c.FuncFlag(name, usage, func(v string) error {
 		id, err := parseID(prefix, v)
 		if err != nil {
@@ -85,7 +85,7 @@ const maxListed = 10_000
 
 // listLimitFlag declares -limit of a list.
 func (c *call) listLimitFlag(to *int, value int, what string) {
-	// The flag package does not know the default of a FuncFlag, so that it is set here.
+	// A FuncFlag has no default, so it is set here.
 	*to = value
 	usage := fmt.Sprintf("list at most this `NUMBER` of %s, from 1 to %d (default: %d)", what, maxListed, value)
 	c.FuncFlag("limit", usage, func(v string) error {
@@ -119,7 +119,7 @@ func readSecret(flag, file string) (string, error) {
 
 // known refuses an empty list, and words that are not among those allowed.
 func (c *call) known(flag string, words, allowed []string) error {
-	// A nil list is a flag that was not given.
+	// A nil list means that the flag was not given.
 	if words != nil && len(words) == 0 {
 		return c.Wrong("%s is empty", flag)
 	}
@@ -152,8 +152,8 @@ func parseID(prefix, text string) (store.ID, error) {
 	return id, nil
 }
 
-// kinds are what the ids of each prefix identify, and the group of commands that lists it. Only prefixes of ids that
-// commands take are needed.
+// kinds are what the ids of each prefix identify, and the group of commands that lists it. It has only the prefixes of
+// ids that commands take.
 var kinds = map[string]struct{ name, group string }{
 	"acct": {"an account", "accounts"},
 	"cred": {"a credential", "keys"},

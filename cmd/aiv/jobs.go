@@ -37,7 +37,8 @@ func jobsGroup() cli.Command {
 	}
 }
 
-// A job as `aiv jobs list` prints it. The error is null unless the job failed. A null time has not come.
+// A job as `aiv jobs list` prints it. The error is null unless the job failed. A time is null if the job has not
+// started or finished.
 type job struct {
 	ID           string  `json:"id"`
 	AccountID    string  `json:"account_id"`
@@ -71,7 +72,7 @@ func jobsList(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.withDatabase(ctx, func(pool *pgxpool.Pool) error {
-		// A typing error would otherwise look like an empty list.
+		// Without this check, a misspelled provider would look like one without jobs.
 		if c.Given("provider") {
 			if err := knownProvider(ctx, pool, *provider); err != nil {
 				return err
@@ -81,7 +82,7 @@ func jobsList(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		// With more jobs than the limit, firstOf says enough: the list ends before the runs do.
+		// With more jobs than the limit, the message of firstOf is enough.
 		if cut && len(listed) <= limit {
 			fmt.Fprintf(c.Stderr, "Only the newest %d runs that can have such jobs were read; use -run for an older one.\n", maxListed)
 		}
@@ -117,7 +118,7 @@ func knownProvider(ctx context.Context, pool *pgxpool.Pool, code string) error {
 // findJobs returns the first jobs of one run, or of the newest runs that may have jobs in the states. cut reports
 // whether there are older such runs, which it did not read.
 func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider string, states []string, limit int) (found []job, cut bool, err error) {
-	// of are the runs whose jobs are read, newest first.
+	// of has the runs whose jobs are read, newest first.
 	var of []runs.Run
 	if run == nil {
 		of, cut, err = newestRuns(ctx, pool, states)
@@ -141,7 +142,7 @@ func findJobs(ctx context.Context, pool *pgxpool.Pool, run *store.ID, provider s
 		}
 		// By model, so that models of other providers are not read.
 		for _, model := range r.ModelIDs {
-			// A model that the catalog no longer has is of no provider.
+			// The provider of a model that the catalog does not have is unknown.
 			code := ""
 			if m := known.Model(model); m != nil {
 				code = m.Provider
@@ -168,7 +169,7 @@ func newestRuns(ctx context.Context, pool *pgxpool.Pool, states []string) (newes
 	if len(states) == 0 || slices.Contains(states, "queued") {
 		statuses = append(statuses, "queued") // a queued run has no other jobs
 	}
-	// One more than is returned shows whether there are older ones.
+	// One run more than is returned shows whether there are older ones.
 	newest, err = runs.Recent(ctx, pool, nil, statuses, maxListed+1)
 	return newest[:min(len(newest), maxListed)], len(newest) > maxListed, err
 }
@@ -197,7 +198,7 @@ func jobsOfModel(ctx context.Context, pool *pgxpool.Pool, r *runs.Run, model, pr
 
 // hasJobs reports whether a run has jobs in one of the states, or in any state if there are none.
 func hasJobs(r *runs.Run, states []string) bool {
-	// The counters of the run spare a read of its jobs.
+	// The counters of the run make it unnecessary to read its jobs.
 	counts := map[string]int{"queued": r.Queued(), "running": r.Running, "completed": r.Completed, "failed": r.Failed, "canceled": r.Canceled}
 	return len(states) == 0 || slices.ContainsFunc(states, func(s string) bool { return counts[s] > 0 })
 }

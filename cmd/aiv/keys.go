@@ -79,8 +79,8 @@ func keysGroup() cli.Command {
 	}
 }
 
-// A credential as the keys commands print it. A null time has not come: the credential never expires, or is neither
-// disabled nor revoked. rotated_from is the id of its predecessor.
+// A credential as the keys commands print it. A null expires_at means that it never expires, a null disabled_at or
+// revoked_at that it is not disabled or revoked. rotated_from is the id of its predecessor.
 type credential struct {
 	ID          string   `json:"id"`
 	AccountID   string   `json:"account_id"`
@@ -110,8 +110,7 @@ func credentialOf(c auth.Issued) credential {
 	}
 }
 
-// keysList lists credentials of one account, or of all. The keys themselves are stored nowhere: KeyPrefix identifies
-// them.
+// keysList lists credentials of one account, or of all. The keys themselves are not stored; KeyPrefix identifies them.
 func keysList(ctx context.Context, c *call) error {
 	var account *store.ID
 	c.idFlag(&account, "account", "acct", "only credentials of the account with this `ID`")
@@ -145,7 +144,7 @@ func keysSet(ctx context.Context, c *call) error {
 	if terms.Name == nil && terms.Scopes == nil && terms.RateLimit == nil && terms.ExpiresAt == nil {
 		return c.Wrong("nothing to set: give -name, -scopes, -rate or -expires")
 	}
-	// Checked here too, so that a wrong value is a wrong command line, with exit code 2.
+	// SetKey checks the terms again. Here, a wrong value is an invalid command line, with exit code 2.
 	if err := terms.Check(); err != nil {
 		return c.Wrong("%v", err)
 	}

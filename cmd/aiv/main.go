@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return p.Run(ctx, args)
 }
 
-// newProgram returns the program without its streams and its environment. Tests set others than run does.
+// newProgram returns the program without its streams and its environment. Its callers, run and tests, set them.
 func newProgram() *cli.Program {
 	return &cli.Program{
 		Name:     "aiv",
@@ -97,13 +97,13 @@ func audited(f func(context.Context, *call) error) func(context.Context, *cli.Ca
 // Error messages repeat arguments, and messages end up in logs. rawKey keeps the 8 characters that identify a key or
 // a worker's token, as lists of keys do.
 //
-// urlPassword ends at the last @, because a password may contain others. Its first alternative passes white space,
-// but not the quote that ends a quoted URL. The second one is for a password with a quote.
+// urlPassword ends at the last @, because a password may contain others. Its first alternative allows white space, but
+// no quotation mark, which ends a quoted URL. The second one is for a password with a quotation mark.
 //
-// dsnPassword is of a keyword/value string, quoted or up to white space. A message may itself be quoted with %q,
-// which doubles backslashes: hence \\+ for each of them.
+// dsnPassword matches the password of a keyword/value string, quoted or up to white space. A message may itself be
+// quoted with %q, which doubles backslashes: hence \\+ for each of them.
 //
-// secret is of a webhook.
+// secret matches the secret of a webhook.
 var (
 	rawKey      = regexp.MustCompile(`(aiv_(?:live|work)_[0-9A-Za-z]{8})[0-9A-Za-z]+`)
 	urlPassword = regexp.MustCompile(`(://[^\s/:@]*:)(?:(?:[^"\\]|\\.)*|\S*)@`)

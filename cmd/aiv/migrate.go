@@ -25,7 +25,7 @@ type migrationRow struct {
 	applied string // AppliedAt for people
 }
 
-// migrated is what `aiv migrate` did. Lists are of this call: a database that was up to date has none.
+// migrated is what `aiv migrate` did. Its lists have only what this call changed.
 type migrated struct {
 	Applied []migrationRow `json:"applied"`
 	Granted string         `json:"granted,omitempty"` // the role of -grant
@@ -35,8 +35,8 @@ type migrated struct {
 	Distributed []string `json:"distributed,omitempty"` // the tables that -distribute placed
 }
 
-// migrate applies the migrations, then distributes the tables, then grants privileges: each step needs what the one
-// before made. All of them may be repeated.
+// migrate applies the migrations, then distributes the tables, then grants privileges: each step needs the results of
+// the one before. All steps may be repeated.
 func migrate(ctx context.Context, c *call) error {
 	status := c.Flags.Bool("status", false, "list the migrations and change nothing")
 	serve := c.Flags.String("grant", "", "grant this `ROLE` the privileges that aiv serve needs, and revoke all others")
@@ -104,8 +104,8 @@ func (m *migrated) grants() (given []grant) {
 	return given
 }
 
-// print writes what was done. distribute reports whether -distribute was given: without a table to place, that is
-// said.
+// print writes what was done. distribute reports whether -distribute was given: then print also says if there was no
+// table to place.
 func (m *migrated) print(w io.Writer, distribute bool) {
 	for _, a := range m.Applied {
 		fmt.Fprintf(w, "Applied %04d_%s.\n", a.Version, a.Name)

@@ -61,7 +61,7 @@ func (p plan) rate() string {
 	return numberText(p.RateLimit, fmt.Sprintf("%d (default)", auth.DefaultRateLimit))
 }
 
-// plansSet creates or replaces a plan. Flags that are not given leave nil, which resets the setting.
+// plansSet creates or replaces a plan. A setting whose flag is not given is nil, which resets it.
 func plansSet(ctx context.Context, c *call) error {
 	var want auth.Plan
 	c.ListFlag(&want.Features, "features", "the plan's features, a comma-separated `LIST`; without api_access only GET /v1/me is allowed")
@@ -86,7 +86,7 @@ func plansSet(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
-		// The plan was just written, and plans are never deleted: i is not -1.
+		// The plan was just written, and plans are never deleted, so i is not -1.
 		i := slices.IndexFunc(plans, func(p auth.Plan) bool { return p.Code == want.Code })
 		p := planOf(plans[i])
 		return c.Print(p, func(w io.Writer) {

@@ -106,7 +106,7 @@ func readProviders(ctx context.Context, pool *pgxpool.Pool, code string) ([]prov
 	if err != nil {
 		return nil, err
 	}
-	// work is by code.
+	// The keys of work are provider codes.
 	work := make(map[string]status.ProviderWork, len(states))
 	for _, s := range states {
 		work[s.Code] = status.WorkOf(s)
@@ -134,8 +134,8 @@ func providerOf(p catalog.Provider, work status.ProviderWork) provider {
 	return provider{p.Code, p.Name, p.Unmet(), dependencies, work}
 }
 
-// providersList prints a column for each dependency, in the order of catalog.Dependencies: every provider has them
-// all.
+// providersList prints a column for each dependency, in the order of catalog.Dependencies: every provider has all of
+// them.
 func providersList(ctx context.Context, c *call) error {
 	if _, err := c.Parse(); err != nil {
 		return err

@@ -61,7 +61,8 @@ func operatorsRunOf(r *runs.Run) operatorsRun {
 	return operatorsRun{r.AccountID.Text("acct"), gateway.EncodeRun(r)}
 }
 
-// runsList lists runs of one account, or of all. It reads one run more than it prints, for firstOf.
+// runsList lists runs of one account, or of all. It reads one run more than it prints, which tells firstOf that there
+// are more.
 func runsList(ctx context.Context, c *call) error {
 	var account *store.ID
 	c.idFlag(&account, "account", "acct", "only runs of the account with this `ID`")
@@ -114,8 +115,8 @@ func runsCancel(ctx context.Context, c *call) error {
 	})
 }
 
-// withRun is a command whose argument is a run, of which it prints what f returns. f may change the run, and returns
-// it as it is then.
+// withRun is a command whose argument is a run, of which it prints what f returns. f may change the run, and then
+// returns the changed one.
 func (c *call) withRun(ctx context.Context, f func(*pgxpool.Pool, *runs.Run) (*runs.Run, error)) error {
 	id, args, err := c.parseWithID("run")
 	if err != nil {
@@ -137,7 +138,7 @@ func (c *call) withRun(ctx context.Context, f func(*pgxpool.Pool, *runs.Run) (*r
 	})
 }
 
-// findRun returns a run of any account, or an error for the operator.
+// findRun returns a run of any account. Its error for an unknown id tells the operator where to look.
 func findRun(ctx context.Context, pool *pgxpool.Pool, id store.ID) (*runs.Run, error) {
 	r, err := runs.Find(ctx, pool, id)
 	if errors.Is(err, runs.ErrNotFound) {

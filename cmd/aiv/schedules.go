@@ -47,9 +47,9 @@ func schedulesGroup() cli.Command {
 	}
 }
 
-// A schedule as the schedules commands print it. next_at is null while it is paused. last_due_at, last_status
-// and last_code are of the latest occurrence, and null without one. Its runs are ordered by the credential of the
-// customer's latest change.
+// A schedule as the schedules commands print it. next_at is null while it is paused. last_due_at, last_status and
+// last_code are of the latest occurrence, and null without one. credential_id is the credential of the customer's
+// latest change, for which its runs are created.
 type schedule struct {
 	ID           string  `json:"id"`
 	AccountID    string  `json:"account_id"`

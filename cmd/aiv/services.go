@@ -11,7 +11,7 @@ import (
 	"aiv/store/schema"
 )
 
-// serve is the Run function of aiv serve. The pool of its writes exists before the database is checked, because
+// serve is the Run function of aiv serve. The pool for writes is opened before the database is checked, because
 // -migrate uses it.
 func serve(ctx context.Context, c *call) error {
 	var o service.Serve
@@ -52,7 +52,7 @@ func (c *call) withService(ctx context.Context, o *service.Options, check func()
 	if _, err := c.Parse(); err != nil {
 		return err
 	}
-	// Flags and environment are known only now.
+	// check reads the flags, which Parse has set.
 	if err := check(); err != nil {
 		return err
 	}
@@ -60,7 +60,8 @@ func (c *call) withService(ctx context.Context, o *service.Options, check func()
 		return err
 	}
 	log, endLog := o.Logger(c.Call)
-	// The deferred calls close the database, then the log, then restore the signals: SIGHUP does not cut them short.
+	// The deferred calls close the database, then the log, then restore the signals, so that SIGHUP does not interrupt
+	// the first two.
 	defer service.SurviveSignals(log)()
 	defer endLog()
 	if !cli.IsTerminal(c.Stderr) {

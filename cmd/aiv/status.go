@@ -23,7 +23,7 @@ func showStatus(ctx context.Context, c *call) error {
 		notReady, err := s.Read(ctx, pool)
 		return cmp.Or(err, c.source.In(notReady))
 	})
-	// Interrupted: the state is not known, so none is printed.
+	// After an interruption the state is not known, so none is printed.
 	if ctx.Err() != nil {
 		return problem
 	}

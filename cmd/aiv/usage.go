@@ -24,10 +24,10 @@ type monthlyUsage struct {
 	Canceled  int64  `json:"canceled"`
 }
 
-// monthForm is a layout of package time.
+// monthForm is the layout of a month for package time.
 const monthForm = "2006-01"
 
-// usage includes runs that were purged or erased since: their totals are kept.
+// usage lists monthly totals. They include runs that have been purged or erased since.
 func usage(ctx context.Context, c *call) error {
 	var from, to *time.Time
 	c.monthFlag(&from, "from", "the first `MONTH` to add up, YYYY-MM in UTC (default: the first with runs)")

@@ -20,7 +20,7 @@ type verification struct {
 	Violations []violation `json:"violations"`
 }
 
-// A violation is an invariant that does not hold, with its explanation. Count is of all rows that break it.
+// A violation is an invariant that does not hold. Count is the number of all rows that break it.
 type violation struct {
 	Invariant string   `json:"invariant"`
 	Doc       string   `json:"doc"`

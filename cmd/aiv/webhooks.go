@@ -57,8 +57,8 @@ func webhooksGroup() cli.Command {
 	}
 }
 
-// A webhook as the webhooks commands print it. failing_since is the first failed attempt after the latest success;
-// null: the latest attempt succeeded, or there was none.
+// A webhook as the webhooks commands print it. failing_since is the time of the first failed attempt after the latest
+// success. It is null if none has failed since. A new URL and enabling clear it.
 type webhook struct {
 	ID             string   `json:"id"`
 	AccountID      string   `json:"account_id"`
@@ -166,7 +166,7 @@ func webhooksListen(ctx context.Context, c *call) error {
 	}
 	fmt.Fprintf(c.Stderr, "Receiving deliveries at http://%s; stop with Ctrl-C.\n", l.Addr())
 	server := &http.Server{Handler: &listener{receiver: receiver, out: c.Stdout, log: c.Stderr}, ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
-	// Close, and not Shutdown: a delivery that is cut off is delivered again.
+	// Close does not wait as Shutdown does: a delivery that is cut off is sent again.
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -57,7 +57,7 @@ func workCommand(ctx context.Context, c *call) error {
 	if cfg.Token, err = readSecret("-token-file", *tokenFile); err != nil {
 		return err
 	}
-	// The checksum of the token shows a wrong file before the first claim. The hash is not used.
+	// The checksum of the token reveals a wrong file before the first claim. The hash is not needed.
 	if _, err := auth.HashWorkerToken(cfg.Token); err != nil {
 		return fmt.Errorf("%s does not contain a worker's token: want aiv_work_… and nothing else", *tokenFile)
 	}
@@ -76,7 +76,8 @@ func workCommand(ctx context.Context, c *call) error {
 		}
 		cfg.Executor, started = x, append(started, "engine", engine.name, "address", x.Address())
 	} else {
-		// The command is found once: a program that is missing is an error at the start, and not of each job.
+		// The command is looked up once, so that a missing program is one error at the start instead of one for each
+		// job.
 		if args[0], err = exec.LookPath(args[0]); err != nil {
 			return fmt.Errorf("the command cannot be started: %w", err)
 		}
@@ -84,7 +85,7 @@ func workCommand(ctx context.Context, c *call) error {
 	}
 	ctx, stop := service.EndOnHangup(ctx)
 	defer stop()
-	// What a second signal kills, for the log.
+	// running says in the log what a second signal kills.
 	running := "running commands"
 	if engine.name != "" {
 		running = "requests in progress"

@@ -17,8 +17,8 @@ import (
 	"aiv/cmd/aiv/internal/work"
 )
 
-// engineFlags are the flags of aiv work with a built-in engine. explain and try answer one job, which jobFile or
-// model choose, in place of a worker.
+// engineFlags are the flags of aiv work with a built-in engine. With explain or try, no worker runs: one job, which
+// jobFile or model chooses, is explained or answered.
 type engineFlags struct {
 	*call
 
@@ -30,7 +30,7 @@ type engineFlags struct {
 	asJSON                bool
 }
 
-// declare declares the flags, all of them also without -engine: check refuses them by name then.
+// declare declares the flags. They exist without -engine too, and check then rejects them by name.
 func (f *engineFlags) declare(c *call) {
 	f.call = c
 	names := strings.Join(engines.Names(), ", ")
@@ -142,11 +142,11 @@ func (f *engineFlags) tryOrExplain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// There was no claim: the clock of this machine is taken for the database's (see Job.Now).
+	// Without a claim, the clock of this machine stands in for the database's (see Job.Now).
 	job.ReceivedAt = time.Now()
 	job.ClaimedAt = job.ReceivedAt
 	outcome := x.Execute(ctx, job)
-	// A worker logs the attributes when it settles the job.
+	// A worker would log the attributes when it settles the job.
 	if n, ok := outcome.(work.Noted); ok {
 		log.Info("tried", n.Attrs...)
 		outcome = n.Outcome
@@ -170,7 +170,7 @@ func (f *engineFlags) job(ctx context.Context) (job work.Job, err error) {
 		return job, fmt.Errorf("-job: %w", err)
 	}
 	defer file.Close()
-	// A longer file is cut, so that it is not valid JSON.
+	// A longer file is cut, and is then not valid JSON.
 	text, err := io.ReadAll(io.LimitReader(file, maxJob))
 	if err != nil {
 		return job, fmt.Errorf("-job: %w", err)
@@ -178,7 +178,7 @@ func (f *engineFlags) job(ctx context.Context) (job work.Job, err error) {
 	if err := json.Unmarshal(text, &job); err != nil {
 		return job, fmt.Errorf("%s does not contain a job as a claim returns it: %w", f.jobFile, err)
 	}
-	// Members without which a request would silently ask something else.
+	// Without one of these members, a request would ask something else.
 	needed := []string{
 		job.MeasurementType, job.Model.ProviderModel, job.Question.Text, job.Locale, job.Country, job.Language,
 	}

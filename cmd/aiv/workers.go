@@ -106,7 +106,7 @@ func providersOrAll(providers []string) string {
 	return cli.List(providers)
 }
 
-// workersList lists all workers, also revoked ones. Tokens are stored nowhere.
+// workersList lists all workers, including revoked ones. Their tokens are not stored.
 func workersList(ctx context.Context, c *call) error {
 	if _, err := c.Parse(); err != nil {
 		return err

@@ -51,8 +51,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
-			// The server waits and calls Accept again after an error such as a lack of descriptors. A closed listener
-			// is the end.
+			// After an error such as a lack of descriptors, the server calls Accept again. net.ErrClosed is no failure:
+			// the server is shutting down.
 			if !errors.Is(err, net.ErrClosed) {
 				l.mu.Lock()
 				l.failed++
@@ -87,7 +87,7 @@ func (l *Listener) acquire(address netip.Prefix) bool {
 		}
 		l.byAddress[address]++
 	}
-	// The first call is for connection 1, the next for 513.
+	// With a step of 512, the first call is for connection 1 and the next for connection 513.
 	if l.open++; l.open > l.grown && l.cfg.Grown != nil {
 		l.grown += GrowthStep
 		l.cfg.Grown()
@@ -95,7 +95,7 @@ func (l *Listener) acquire(address netip.Prefix) bool {
 	return true
 }
 
-// release ends the count of a connection that acquire has counted.
+// release reverses acquire when a connection is closed.
 func (l *Listener) release(address netip.Prefix) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +156,7 @@ func addressOf(c net.Conn) netip.Prefix {
 	if !ok {
 		return netip.Prefix{}
 	}
-	// A listener of both families reports IPv4 addresses as IPv6 ones.
+	// A listener of both families reports IPv4 addresses as IPv4-mapped IPv6 addresses.
 	address := tcp.AddrPort().Addr().Unmap()
 	bits := 32
 	if address.Is6() {

@@ -52,7 +52,7 @@ const idleGrace = time.Second
 func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Duration) error {
 	var leaving atomic.Bool
 	var open atomic.Int64
-	// Closing a connection is always its last state, because no handler hijacks one.
+	// Every connection ends in StateClosed, because no handler hijacks one.
 	s.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
@@ -85,7 +85,7 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, drain time.Durat
 	<-failed
 	waitForNone(ending, &open, idleGrace)
 	if err := s.Shutdown(ending); err != nil {
-		// The time is over: the rest of the requests lose their connections.
+		// The requests that are still in progress lose their connections.
 		return errors.Join(err, s.Close())
 	}
 	return nil

@@ -14,8 +14,8 @@ import (
 // Arguments are what a call passes to a tool, without those that are null.
 type Arguments struct {
 	Faults problem.Faults      // unknown, missing and mistyped arguments
-	given  []strictjson.Member // in the order sent, without those that were taken
-	taken  []string            // the names of those that were taken
+	given  []strictjson.Member // in the order sent; Take removes them
+	taken  []string            // the names passed to Take
 }
 
 // At is where the arguments are, in the pointers of faults.
@@ -89,7 +89,7 @@ func (a *Arguments) Take(name string) *strictjson.Value {
 		return nil
 	}
 	v := a.given[i].Value
-	// A copy: Arguments are passed by value and share the array.
+	// Arguments are passed by value and share the array, so it is copied.
 	a.given = slices.Delete(slices.Clone(a.given), i, i+1)
 	return &v
 }
@@ -141,7 +141,7 @@ func (a *Arguments) TakeWords(name string) (words []string) {
 func (a *Arguments) Parameters(t *Tool) (all request.Parameters) {
 	for i := range t.Arguments {
 		arg := &t.Arguments[i]
-		// The route does not see it, so it gets no default either.
+		// The route does not see a taken argument, so it gets no default either.
 		if slices.Contains(a.taken, arg.Name) {
 			continue
 		}

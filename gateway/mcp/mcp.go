@@ -85,7 +85,7 @@ func (s *Server) result(m message, modern bool, c *Client) ([]byte, *Error) {
 		b = append(wire.Member(b, "capabilities"), `{"tools":{}}`...)
 		return appendCaching(wire.Text(b, "instructions", instructions)), nil
 	case m.method == "initialize" && !modern:
-		// A client that does not know the version in the result gives up.
+		// A client that does not support the version in the result disconnects.
 		asked := m.param("protocolVersion")
 		if asked == nil || asked.Kind != strictjson.KindString {
 			return nil, wrongParams("The params of initialize must have the string protocolVersion.")

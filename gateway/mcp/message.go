@@ -70,7 +70,7 @@ const (
 	invalidRequest     = -32600
 	methodNotFound     = -32601
 	invalidParams      = -32602
-	headerMismatch     = -32020 // this one and the next are codes of the protocol
+	headerMismatch     = -32020 // this code and the next are MCP's
 	unsupportedVersion = -32022
 )
 

@@ -73,7 +73,7 @@ func (r Result) problem() []byte {
 		}
 		d.Errors = append(d.Errors, fault{f.Pointer, f.Detail})
 	}
-	// For the route the key is a header, which has no pointer.
+	// The route reads the key from a header, so its problem has no pointer.
 	if p.Code == problem.IdempotencyKeyInvalid {
 		d.Errors = append(d.Errors, fault{At + "/idempotency_key", "must be 1 to 255 visible ASCII characters"})
 	}
@@ -118,7 +118,7 @@ func (t *Tool) advice() string {
 		}
 	}
 	route := "the route " + t.Route
-	// Only metrics have groups, and a form as CSV.
+	// Only the tool of metrics has group_by, and only its route has a CSV form.
 	if t.argument("group_by") != nil {
 		route += " with Accept: text/csv"
 	}

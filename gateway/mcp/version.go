@@ -11,8 +11,8 @@ import (
 	"aiv/store/strictjson"
 )
 
-// versions are the revisions that are served, newest first. The first one is the modern one. The others are legacy, and
-// negotiated by initialize.
+// versions are the revisions that are served, newest first. The first one is the modern one. The others are legacy
+// revisions, which clients negotiate by initialize.
 var versions = []string{"2026-07-28", "2025-11-25", "2025-06-18"}
 
 // legacyVersion returns the revision for a legacy client that asks for one: that one if it is served.
@@ -26,13 +26,13 @@ func legacyVersion(asked string) string {
 // isModern reports whether a request belongs to the modern era. It checks the headers that the modern era requires; the
 // legacy era reads none of them.
 func (m *message) isModern(h http.Header) (bool, *Error) {
-	// A modern request names its version in params._meta and in a header. A legacy one has at most the header.
+	// A modern request names its version in params._meta and in a header. A legacy request may have the header.
 	header := values(h, "Mcp-Protocol-Version")
 	version, named := m.meta("io.modelcontextprotocol/protocolVersion", strictjson.KindString)
 	switch {
 	case !named && (len(header) == 0 || len(header) == 1 && slices.Contains(versions[1:], header[0])):
 		return false, nil
-	// Modern by its header, but incomplete.
+	// The header makes the request modern, but _meta lacks the version.
 	case !named && len(header) == 1 && header[0] == versions[0]:
 		return false, wrongParams("The params must have _meta with io.modelcontextprotocol/protocolVersion.")
 	case !named:

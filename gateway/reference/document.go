@@ -36,13 +36,14 @@ func Complete(openAPI, examples []byte) ([]byte, error) {
 	if err := json.Unmarshal(examples, &shown); err != nil {
 		return nil, fmt.Errorf("examples.json: %w", err)
 	}
-	// By the paths of objects in the document: what is appended to each. insert fails for a path that does not exist.
+	// added has what is appended to objects, by their paths in the document. insert fails for a path that does not
+	// exist.
 	added := map[string][]addition{"/components/schemas/ProblemCode": enumeration(d.codes())}
 	referred := make(map[string]bool)
 	for _, path := range d.Paths {
 		for _, o := range path.Value.operations() {
 			at := "/paths/" + path.Name + "/" + strings.ToLower(o.Name)
-			// The example of a success is for the request and for the response.
+			// The example of a success has the body of the request and of the response.
 			if e := shown.get(o.Value.OperationID); e != nil {
 				referred[o.Value.OperationID] = true
 				if e.Request != nil {
@@ -64,7 +65,7 @@ func Complete(openAPI, examples []byte) ([]byte, error) {
 				var names []string
 				for _, c := range d.codesOf(&r) {
 					if shown.get(c.Code) != nil {
-						// A pair: the name of the example, and of its component.
+						// references takes pairs of names: of the example, and of its component.
 						names = append(names, c.Code, c.Code)
 						referred[c.Code] = true
 					}
@@ -75,7 +76,7 @@ func Complete(openAPI, examples []byte) ([]byte, error) {
 			}
 		}
 	}
-	// Last, because it needs all references.
+	// This is last because it needs all names in referred.
 	added["/components"] = []addition{{"examples", exampleObjects(shown, referred)}}
 	return insert(openAPI, added)
 }
@@ -162,8 +163,8 @@ func insert(document []byte, added map[string][]addition) ([]byte, error) {
 			return err
 		}
 		if opened == json.Delim('{') && added[path] != nil {
-			// The input offset is behind the closing brace. What was not copied yet, up to that brace and without the
-			// space before it, precedes the members. None of the objects is empty, so a comma can follow.
+			// The input offset is after the closing brace. What precedes the brace is copied, without the space before
+			// it. None of the objects is empty, so each new member follows a comma.
 			head := bytes.TrimRight(document[copied:d.InputOffset()-1], " \n")
 			b.Write(head)
 			copied += len(head)

@@ -58,7 +58,7 @@ func renderProse(text string) (p prose) {
 }
 
 var (
-	// The markup inside a paragraph that inline renders, besides code.
+	// The markup that inline renders, besides code.
 	emphasis = regexp.MustCompile(`\*\*([^*]+)\*\*`)
 	link     = regexp.MustCompile(`\[([^\]]+)\]\(([^)\s]+)\)`)
 )
@@ -66,9 +66,9 @@ var (
 // inline renders the text of a paragraph.
 func inline(text string) template.HTML {
 	var b strings.Builder
-	// Odd parts are code, whose text is not rendered.
+	// Odd parts are code, in which markup is not rendered.
 	for i, part := range strings.Split(text, "`") {
-		// Escaped before the markup is replaced, which contains no character that is escaped.
+		// The text is escaped first. This does not change markup, which has none of the escaped characters.
 		part = template.HTMLEscapeString(part)
 		if i%2 == 1 {
 			b.WriteString("<code>" + part + "</code>")

@@ -31,7 +31,7 @@ type description struct {
 
 type tag struct {
 	Name, Description string
-	Shows             string `json:"x-shows"` // empty: the routes of the tag
+	Shows             string `json:"x-shows"` // headers, problems or empty: what the page shows besides the routes
 }
 
 type pathItem struct{ Get, Post, Patch, Delete *operation }
@@ -65,15 +65,15 @@ type response struct {
 
 type media struct{ Schema schema }
 
-// A schema is the part of JSON Schema that openapi.json uses. Without a tag, package json matches a member such as
-// minLength without regard to case.
+// A schema is the part of JSON Schema that openapi.json uses. Package json matches the names of fields without a tag in
+// any case, so MinLength is minLength.
 type schema struct {
 	Ref                  string `json:"$ref"`
 	Type                 types
 	Description          string
 	Enum                 []string
 	Const                string // the only value
-	Format, Pattern      string // Format is date-time or similar
+	Format, Pattern      string // Format is date-time, for example
 	Minimum, Maximum     *int
 	MinLength, MaxLength *int
 	MinItems, MaxItems   *int

@@ -125,7 +125,7 @@ func (d *description) route(method, path string, o *operation, e *Example) route
 		r.Example = *e
 		r.Samples = samplesOf(e)
 	}
-	// Only the route without scopes needs no entitlement.
+	// Only a route without scopes needs no entitlement.
 	if r.Needs = "a valid key"; o.Scopes != nil {
 		r.Needs = "the scope `" + strings.Join(o.Scopes, "` or `") + "` and a plan with `api_access`"
 	}
@@ -137,7 +137,8 @@ func (d *description) route(method, path string, o *operation, e *Example) route
 		r.Keyed = r.Keyed || p.Name == "Idempotency-Key"
 	}
 	if o.RequestBody != nil {
-		// All bodies have one media type. The first object is the body itself; the objects in it are not shown.
+		// Bodies have one media type only. The first object is the body itself; the page does not show the objects in
+		// it.
 		if objects := d.objects(nil, &o.RequestBody.Content[0].Value.Schema); objects != nil {
 			r.Body = &objects[0]
 		}

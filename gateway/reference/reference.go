@@ -67,7 +67,7 @@ func Documents() []Document {
 	if err != nil {
 		panic(err)
 	}
-	// The pages show the sources, not the document that Complete has extended.
+	// The pages are rendered from the sources, not from the document that Complete has extended.
 	d, examples := sources()
 	documents := []Document{
 		{Path: "/openapi.json", MediaType: "application/json", Body: document},
@@ -85,7 +85,7 @@ func Documents() []Document {
 			if err != nil {
 				panic(err)
 			}
-			// The report is the only page that is served as it is.
+			// The report is the only page that is not rendered from a template.
 			if e.Name() == "report.html" {
 				documents = append(documents, Document{Path: "/report", MediaType: html, Body: body, Policy: policy})
 			}

@@ -78,7 +78,8 @@ const goTail = `	req.Header.Set("Authorization", "Bearer "+os.Getenv("KEY"))
 	fmt.Println(res.Status, string(body))
 }`
 
-// getGo returns a Go program that sends a read. The functions below do the same for other languages and for writes.
+// getGo returns a Go program that sends a read. postGo, getPython and the others below return programs for writes
+// and for other languages.
 func getGo(address string) string {
 	return goHead + `)
 
@@ -119,7 +120,7 @@ print(response.status_code, response.json())`
 }
 
 func postPython(key, envelope string) string {
-	// A whole string is one token, so words inside it are not replaced.
+	// Each string is one token, so words inside strings are not replaced.
 	literal := token.ReplaceAllStringFunc(indented(envelope, "    "), func(value string) string {
 		if python, ok := pythonConstants[value]; ok {
 			return python

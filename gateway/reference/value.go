@@ -23,7 +23,7 @@ func (d *description) value(s schema) valueView {
 		if target.Properties != nil {
 			return valueView{Kind: nameOf(s.Ref)}
 		}
-		// A schema that is no object is described by its values.
+		// A schema without properties is described by its values.
 		v := d.value(target)
 		if target.Description != "" {
 			v.About, v.Pattern = target.Description, "" // the description is easier to read
@@ -31,7 +31,7 @@ func (d *description) value(s schema) valueView {
 		return v
 	case len(s.AnyOf) > 0:
 		v := d.value(s.AnyOf[0])
-		// Only the kinds are joined: the first alternative has the details, the others are such as null.
+		// Only the kinds are joined. The other details are of the first alternative.
 		for _, other := range s.AnyOf[1:] {
 			v.Kind += " or " + d.value(other).Kind
 		}
@@ -40,11 +40,10 @@ func (d *description) value(s schema) valueView {
 	v := valueView{Enum: s.Enum, Pattern: s.Pattern}
 	kinds := slices.Clone(s.Type)
 	for i, kind := range kinds {
-		// A type such as ["array", "null"] has several kinds.
 		if kind == "array" && s.Items != nil {
 			item := d.value(*s.Items)
 			kinds[i] = "array of " + plural(item.Kind)
-			// What is said of the items is shown at the array.
+			// The page shows the details of the items as the array's.
 			v.Enum, v.About, v.Pattern = item.Enum, item.About, item.Pattern
 		}
 	}
@@ -53,7 +52,7 @@ func (d *description) value(s schema) valueView {
 	case s.Const != "":
 		v.Kind += " " + strconv.Quote(s.Const)
 	case s.Format == "date-time":
-		// Instead of a string with a format.
+		// This replaces the kind string.
 		v.Kind = "time"
 	}
 	if s.Default != nil {

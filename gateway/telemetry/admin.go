@@ -47,7 +47,7 @@ func Admin(cfg AdminConfig) http.Handler {
 		plain(w, http.StatusOK, cfg.Level.Level().String()+"\n")
 	})
 	mux.HandleFunc("PUT /log-level", func(w http.ResponseWriter, r *http.Request) {
-		// An error leaves a text that is no level.
+		// A read error is ignored: the text read so far is checked.
 		text, _ := io.ReadAll(http.MaxBytesReader(w, r.Body, 64))
 		level, ok := logLevels[strings.ToLower(strings.TrimSpace(string(text)))]
 		if !ok {
@@ -87,8 +87,8 @@ func (cfg *AdminConfig) localOnly(next http.Handler) http.Handler {
 	})
 }
 
-// knownHost reports whether a Host header, with or without a port, is an IP address, localhost or one of Hosts. With
-// DNS rebinding it would be another name.
+// knownHost reports whether a Host header, with or without a port, is an IP address, localhost or one of Hosts. A page
+// that uses DNS rebinding sends another name.
 func (cfg *AdminConfig) knownHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

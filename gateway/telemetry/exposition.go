@@ -71,7 +71,7 @@ var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 func (e *Exposition) sample(suffix string, value float64, labels ...string) {
 	b := append(append(e.page, e.family...), suffix...)
 	for i := 0; i < len(labels); i += 2 {
-		// A brace before the first label, a comma before each other one.
+		// A brace precedes the first label, and a comma each other one.
 		b = append(b, "{,"[min(i, 1)])
 		b = append(append(append(b, labels[i]...), `="`...), labelEscapes.Replace(labels[i+1])...)
 		b = append(b, '"')

@@ -41,7 +41,7 @@ func (l *LogWriter) append(line func([]byte) []byte) {
 		return
 	}
 	l.lines = line(l.lines)
-	// No goroutine is writing, so this line starts one.
+	// No goroutine is writing the lines, so start one.
 	if l.idle == nil {
 		l.idle = make(chan struct{})
 		go l.write()
@@ -53,7 +53,7 @@ func (l *LogWriter) append(line func([]byte) []byte) {
 const gather = 2 * time.Millisecond
 
 // write writes what is collected until nothing is left, and then ends. At most one write runs at a time. It holds l.mu
-// except while it sleeps and writes. lines and spare exchange their buffers, so that none is allocated.
+// except while it sleeps or calls l.w.Write. lines and spare exchange their buffers, so that none is allocated.
 func (l *LogWriter) write() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,7 +19,7 @@ type Metrics struct {
 
 type routeMetrics struct {
 	statuses [600]atomic.Uint64                   // requests by status; 0: without a response
-	buckets  [len(bucketBounds) + 1]atomic.Uint64 // requests by time, the last ones above all bounds
+	buckets  [len(bucketBounds) + 1]atomic.Uint64 // requests by time; the last one: above all bounds
 	nanos    atomic.Int64                         // sum of the times
 }
 

@@ -53,7 +53,7 @@ func (r *Request) method() string {
 
 // append appends a line of JSON, like slog's JSON handler, but with microseconds, and about five times as fast.
 func (r *Request) append(b []byte) []byte {
-	// Ids, routes and tools are appended as they are: they are made here and need no escapes.
+	// Ids and the names of routes and tools do not come from the client, and need no escapes.
 	b = append(b, `{"time":"`...)
 	b = time.Now().UTC().AppendFormat(b, "2006-01-02T15:04:05.000000Z")
 	b = append(b, `","level":"INFO","msg":"request","request_id":"`...)
@@ -100,7 +100,7 @@ func (r *Request) append(b []byte) []byte {
 	return append(b, "}\n"...)
 }
 
-// appendQuoted appends s as a JSON string. Almost all are printable ASCII and need no escape.
+// appendQuoted appends s as a JSON string. Almost all strings are printable ASCII and need no escapes.
 func appendQuoted(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -132,7 +132,7 @@ func (r *Request) log(to *slog.Logger) {
 	if r.Trace.ID != "" {
 		attrs = append(attrs, slog.String("trace_id", r.Trace.ID), slog.String("parent_id", r.Trace.Parent))
 	}
-	// LogTo sends requests with an error here whatever the level of the log.
+	// A request with an error is logged at LevelError, even if the log excludes LevelInfo.
 	level := slog.LevelInfo
 	if r.Err != nil {
 		level = slog.LevelError

@@ -24,7 +24,7 @@ func ReadTrace(h http.Header) (t Trace) {
 		len(p) > length && (p[:2] == "00" || p[length] != '-') {
 		return t
 	}
-	// Ids of zeros only are invalid, too.
+	// The specification also forbids ids of zeros only.
 	id, parent := p[3:35], p[36:52]
 	if !isHex(id) || !isHex(parent) || strings.Trim(id, "0") == "" || strings.Trim(parent, "0") == "" {
 		return t

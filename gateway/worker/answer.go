@@ -22,8 +22,8 @@ var (
 	optionalMembers = []string{"searched", "truncated", "usage"}
 )
 
-// readAnswer reads an answer. Its texts are substrings of the body. It goes on after a fault, so that f has all of
-// them.
+// readAnswer reads an answer. Its texts are substrings of the body. It continues after a fault, so that f has all
+// faults.
 func readAnswer(v *strictjson.Value, at *request.Location, now time.Time, f *problem.Faults) *answers.Answer {
 	o := request.NewOpenObject(v, at, f, requiredMembers, optionalMembers)
 	if v.Kind != strictjson.KindObject {
@@ -33,7 +33,7 @@ func readAnswer(v *strictjson.Value, at *request.Location, now time.Time, f *pro
 	if len(a.Text) > answers.MaxText {
 		o.Fault("text", fmt.Sprintf("must have at most %d bytes of UTF-8", answers.MaxText))
 	}
-	// list is the location of the array; an item gets a location only when it is read.
+	// list is the location of the array. list.Item returns the location of an item.
 	citations, list := o.Array("citations", "citations", 0, answers.MaxCitations), at.Member("citations")
 	a.Citations = make([]answers.Citation, len(citations))
 	for i := range citations {

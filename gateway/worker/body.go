@@ -76,7 +76,7 @@ func (h *Handler) readBody(x *exchange) (body string, err error) {
 	if x.request.ContentLength > maxBody {
 		return "", tooLarge()
 	}
-	// The length is -1 if it was not announced, and then fits.
+	// An unannounced length is -1, which always fits.
 	if err := h.memory.expect(x, int(x.request.ContentLength)); err != nil {
 		return "", err
 	}
@@ -154,7 +154,7 @@ func (r *bodyReader) grow() error {
 }
 
 // text returns the body in one piece. Its memory is reserved in addition to the pieces: both exist for a moment. The
-// reservation of the pieces ends with the next call of budget.keep, not when free returns them.
+// reservation of the pieces ends with the next call of budget.keep, not with free.
 func (r *bodyReader) text() (string, error) {
 	if err := r.memory.reserve(r.x, r.size); err != nil {
 		return "", err

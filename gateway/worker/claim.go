@@ -23,7 +23,7 @@ const (
 	maxLease     = 900
 	maxProviders = 500
 	maxWait      = 30
-	maxProvider  = 64 // bytes of a provider's code; a longer one names no provider
+	maxProvider  = 64 // bytes of a provider's code; longer ones are left out
 )
 
 // claim hands out jobs. It may wait for the first one for as long as the request says.
@@ -36,7 +36,7 @@ func (h *Handler) claim(x *exchange) error {
 	if len(faults) > 0 {
 		return invalidRequest("The body is not a valid claim.", faults)
 	}
-	// r has copies, so the body is garbage now. A claim may wait for long.
+	// r has copies, so the body is no longer needed. Its memory is released, because a claim may wait for long.
 	h.memory.keep(x, 0)
 	r.Worker = x.worker.ID
 	// A claim ends when its client disconnects, because jobs handed out to it later would be unavailable until their
@@ -44,7 +44,7 @@ func (h *Handler) claim(x *exchange) error {
 	ctx, cancel := context.WithTimeout(store.CountRoundTrips(x.request.Context(), &x.roundTrips), r.Wait+h.cfg.Timeout)
 	defer cancel()
 	claimed, err := h.cfg.Jobs.Claim(ctx, r)
-	// Nobody reads the response. ServeHTTP logs the request and closes the connection.
+	// The client has disconnected. ServeHTTP logs the request, and net/http closes the connection.
 	if x.request.Context().Err() != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -87,8 +87,8 @@ func readProviders(o request.Object, allowed []string) []string {
 	for i, item := range o.Array("providers", "provider codes", 0, maxProviders) {
 		if item.Kind != strictjson.KindString {
 			o.Fault("providers/"+strconv.Itoa(i), "must be a string, not "+item.Describe())
-			// Providers that the token does not allow are left out without a fault: a list may serve several tokens. If
-			// none is left, the list is empty, not nil, and matches no job.
+			// Providers that the token does not allow are left out without a fault, so that workers with different
+			// tokens can send the same list. A list of which none is left is empty but not nil, and matches no job.
 		} else if len(item.Text) <= maxProvider && (allowed == nil || slices.Contains(allowed, item.Text)) {
 			providers = append(providers, strings.Clone(item.Text)) // a substring would keep the whole body in memory
 		}

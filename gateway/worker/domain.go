@@ -14,7 +14,7 @@ func Domain(address string) (domain string, ok bool) {
 	if host, ok := plainHost(address); ok {
 		return match.Hostname(host)
 	}
-	// Control characters: package net/url rejects them too, but not behind the host, where origin cuts the URL.
+	// Package net/url rejects control characters too, but origin removes what follows the host.
 	if strings.ContainsFunc(address, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return "", false
 	}
@@ -23,7 +23,7 @@ func Domain(address string) (domain string, ok bool) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || strings.ContainsAny(u.Host, "：［］") {
 		return "", false
 	}
-	// An IPv6 address without a zone.
+	// Only an IPv6 address without a zone is accepted in brackets.
 	if strings.HasPrefix(u.Host, "[") {
 		host := u.Hostname()
 		return strings.ToLower(host), strings.Trim(host, "0123456789abcdefABCDEF:.") == "" && host != ""

@@ -23,14 +23,14 @@ func (h *Handler) heartbeat(x *exchange) error {
 	for i := range items {
 		job := request.NewObject(&items[i], list.Item(i), &f, "id", "attempt")
 		n := readJob(job, i, seen)
-		// An id of no job is kept for the response, with the zero Key.
+		// An id that is not valid gets the zero Key, and is kept for the response.
 		named = append(named, n)
 		renewals = append(renewals, jobs.Renewal{Key: n.key(), Attempt: int(n.attempt)})
 	}
 	if len(f) > 0 {
 		return invalidRequest("The body is not a valid heartbeat.", f)
 	}
-	// named and renewals have copies, so the body is garbage now.
+	// named and renewals have copies, so the body is no longer needed.
 	h.memory.keep(x, 0)
 	ctx, cancel := h.deadline(x)
 	defer cancel()

@@ -20,13 +20,13 @@ const (
 )
 
 var (
-	// The words of a settlement: the code of an error, which workers choose, and why a provider is unavailable.
+	// errorCode matches codes, which workers choose. reason matches why a provider is unavailable.
 	errorCode = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 	reason    = regexp.MustCompile(`^(?:secret|contract|configuration)$`)
 )
 
-// settle records how attempts ended. It reads the body by the database's clock, because answered_at is compared with
-// it.
+// settle records how attempts ended. It needs the database's time to read the body, because answered_at is compared
+// with it.
 func (h *Handler) settle(x *exchange) error {
 	v, err := h.readJSON(x)
 	if err != nil {
@@ -117,7 +117,7 @@ func (n namedJob) key() jobs.Key {
 
 // readOutcome reads how an attempt ended: the members of a job depend on its outcome.
 func readOutcome(item *strictjson.Value, at *request.Location, now time.Time, f *problem.Faults) (o request.Object, s jobs.Settlement) {
-	// Read before the members, because it decides which there must be.
+	// The outcome is read first, because it decides which other members are required.
 	outcome := item.Member("outcome")
 	s.Outcome = outcomeOf(outcome)
 	switch s.Outcome {
@@ -140,7 +140,7 @@ func readOutcome(item *strictjson.Value, at *request.Location, now time.Time, f 
 		o = request.NewObject(item, at, f, "id", "attempt", "outcome")
 	case jobs.Unavailable:
 		o = request.NewObject(item, at, f, "id", "attempt", "outcome", "reason", "message")
-		// The reason of an unavailable provider is sent in the place of an error.
+		// jobs.Settlement has the reason and the message in the fields of an error.
 		s.ErrorCode = strings.Clone(o.Matching("reason", reason, "secret, contract or configuration"))
 		s.ErrorMessage = strings.Clone(o.TextUpTo("message", maxMessage))
 		if v := o.Member("message"); v != nil && v.Kind == strictjson.KindString && strings.TrimSpace(v.Text) == "" {

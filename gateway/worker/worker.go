@@ -113,14 +113,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, request: r, requestID: h.cfg.NewID().Text("req")}
 	x.Header()["X-Request-Id"] = []string{x.requestID}
 	defer func() {
-		// After the response, or instead of it: the request keeps no memory.
+		// The request is over, with or without a response, and releases its memory.
 		h.memory.keep(x, 0)
 		p := recover()
 		if p != nil && p != http.ErrAbortHandler {
 			h.fail(x, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 		h.record(x, time.Since(began))
-		// net/http then closes the connection without logging a stack.
+		// For ErrAbortHandler, net/http closes the connection without logging a stack.
 		if p == http.ErrAbortHandler {
 			panic(p)
 		}
@@ -130,8 +130,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve serves a request if its token is valid. A token may also turn out to be revoked later, in package jobs. The
-// response is the same.
+// serve serves a request if its token is valid. If package jobs finds later that the token is revoked, the response is
+// the same.
 func (h *Handler) serve(x *exchange) error {
 	err := h.findWorker(x)
 	if err == nil {
@@ -197,7 +197,7 @@ func (h *Handler) fail(x *exchange, err error) {
 	if !ok {
 		p = problem.Of(err)
 	}
-	// An overload is expected under load, so it is not logged as an error.
+	// Overload is expected under high load, so it is not logged as an error.
 	if !ok && p.Code != problem.Overloaded {
 		x.err = err
 	}

@@ -93,7 +93,7 @@ func (p *Program) report(message string) {
 	}
 }
 
-// redact removes secrets from an error message, whatever part of the program made it.
+// redact removes secrets from an error message by p.Redact, if that is set.
 func (p *Program) redact(message string) string {
 	if p.Redact == nil {
 		return message
@@ -122,7 +122,7 @@ func (p *Program) dispatch(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		switch args[0] {
 		case "help":
-			// help keys create is keys create -h.
+			// "help keys create" means "keys create -h".
 			args = append(slices.Clone(args[1:]), "-h")
 		// Only completion scripts use it, so it is in no help.
 		case "__complete":
@@ -157,7 +157,7 @@ func (p *Program) root() *Command {
 	return &Command{Name: p.Name, Summary: p.Summary, Commands: p.Commands}
 }
 
-// call returns a Call whose flags the command has still to declare.
+// call returns a Call for a command, which has yet to declare its flags.
 func (p *Program) call(c *Command, name string, args []string) *Call {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // Parse reports errors itself

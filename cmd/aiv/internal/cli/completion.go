@@ -75,7 +75,7 @@ func (p *Program) complete(ctx context.Context, words []string) error {
 	for _, c := range at.Commands {
 		candidates = append(candidates, c.Name)
 	}
-	// A command declares its flags only when it runs: it is run up to Parse.
+	// A command declares its flags only when it runs, so it is run up to its call of Parse.
 	if at.Run != nil && strings.HasPrefix(last, "-") && !slices.Contains(words[:len(words)-1], "--") {
 		c := p.call(at, name, nil)
 		c.declared = func(flags *flag.FlagSet) {

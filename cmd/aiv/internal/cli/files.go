@@ -13,7 +13,7 @@ import (
 
 // Input opens a file that a command reads. "-" is stdin. The opening and each read end when ctx ends.
 func (c *Call) Input(ctx context.Context, name string) (io.ReadCloser, error) {
-	// The pipe separates the caller, who can stop at any time, from a read that cannot.
+	// The caller reads from a pipe, which can be closed at any time. A read of the file itself cannot be interrupted.
 	r, w := io.Pipe()
 	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
 	opened := make(chan error, 1)
@@ -23,7 +23,7 @@ func (c *Call) Input(ctx context.Context, name string) (io.ReadCloser, error) {
 		if name != "-" {
 			from, err = os.Open(name)
 		}
-		// opened has room for one, so that this does not block if ctx has ended.
+		// opened has a buffer, so that this does not block if ctx has ended.
 		if opened <- err; err != nil {
 			return
 		}
@@ -56,7 +56,7 @@ func ReplaceFile(name string, write func(io.Writer) error) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		// Without O_CREATE and O_TRUNC, which a device or a pipe does not need.
+		// A device or a pipe needs neither O_CREATE nor O_TRUNC.
 		file, err := os.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {
 			return err
@@ -66,7 +66,7 @@ func ReplaceFile(name string, write func(io.Writer) error) error {
 		// Until the mode is set below, nobody else may read what the old file protected.
 		replaced, mode = info, 0o600
 	}
-	// In the same folder, because a rename does not cross file systems.
+	// The new file is in the same folder, because a rename cannot cross file systems.
 	partial := name + "." + rand.Text() // unique among concurrent and interrupted exports
 	file, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

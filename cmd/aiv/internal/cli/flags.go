@@ -16,7 +16,7 @@ import (
 // argument, "COMMAND..." one or more, "-name" a flag. "[COMMAND...]" alone allows any number. Parse returns the
 // arguments in the order of required; more are refused.
 func (c *Call) Parse(required ...string) ([]string, error) {
-	// For completion: ErrHelp ends the command before it does anything.
+	// For completion, ErrHelp ends the command before it does anything.
 	if c.declared != nil {
 		c.declared(c.Flags)
 		return nil, flag.ErrHelp
@@ -116,7 +116,7 @@ func parseMixed(flags *flag.FlagSet, args []string) (arguments []string, err err
 		if len(rest) == 0 {
 			return arguments, nil
 		}
-		// flags.Parse stops at the first argument, or behind a --, which only the word before the rest tells apart.
+		// flags.Parse stops at the first argument or after a --. The word before the rest tells which.
 		if read := len(args) - len(rest); read > 0 && args[read-1] == "--" {
 			return append(arguments, rest...), nil
 		}
@@ -129,7 +129,8 @@ func (c *Call) Wrong(format string, args ...any) error {
 	return &UsageError{Fault: fmt.Sprintf(format, args...), Help: c.Name + " -h"}
 }
 
-// flagFault describes an error of FlagSet.Parse. The texts are of package flag, which has no types for them.
+// flagFault describes an error of FlagSet.Parse. It depends on the texts of package flag, which has no types for its
+// errors.
 func (c *Call) flagFault(err error) string {
 	if c.fault != "" {
 		return c.fault
@@ -247,7 +248,7 @@ func (d *duration) String() string { return FormatDuration(time.Duration(*d)) }
 // ParseDuration is time.ParseDuration that also accepts days, such as 400d.
 func ParseDuration(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
-		// 16 bits of days are 179 years, which a Duration can have.
+		// 16 bits: 65,535 days are 179 years, and a Duration holds 292.
 		n, err := strconv.ParseUint(days, 10, 16)
 		return time.Duration(n) * 24 * time.Hour, err
 	}

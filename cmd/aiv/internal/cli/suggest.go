@@ -24,7 +24,7 @@ func distance(a, b string) int {
 		now[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		// now gets the space of the oldest row, which is overwritten.
+		// now reuses the memory of the oldest row.
 		before, last, now = last, now, before
 		now[0] = i
 		for j := 1; j <= len(b); j++ {

@@ -24,7 +24,7 @@ func New(pool *pgxpool.Pool, outage *store.Outage) *visibility.Counter {
 // Invariants returns the invariants of facts.
 func Invariants() []store.Invariant { return visibility.NewCounter(config(nil, nil)).Invariants() }
 
-// config connects the packages by functions: visibility imports neither jobs nor catalog.
+// config passes functions of packages jobs and catalog to package visibility, which does not import jobs.
 func config(pool *pgxpool.Pool, outage *store.Outage) visibility.Config {
 	return visibility.Config{
 		Pool: pool, Outage: outage, Questions: catalog.QuestionTexts,
@@ -35,7 +35,7 @@ func config(pool *pgxpool.Pool, outage *store.Outage) visibility.Config {
 			ended, err := jobs.ReadEnded(ctx, db, account, run, after, last)
 			all := make([]visibility.EndedJob, len(ended))
 			for i := range ended {
-				// The conversion fails to compile if the types differ.
+				// The types have the same fields; a difference would not compile.
 				all[i] = visibility.EndedJob(ended[i])
 			}
 			return all, err
@@ -68,7 +68,7 @@ func Jobs(ended []jobs.Ended) []visibility.Job {
 	for i := range ended {
 		e := &ended[i]
 		j := visibility.Job{Account: e.Key.Account, Run: e.Key.Run, Ordinal: e.Key.Ordinal}
-		// A prepared answer was converted before; another one is converted now.
+		// Prepare has converted a prepared answer; any other one is converted now.
 		if j.Prepared, _ = e.Prepared.(*visibility.Prepared); j.Prepared != nil {
 			j.Answer = j.Prepared.Answer
 		} else {
@@ -79,7 +79,7 @@ func Jobs(ended []jobs.Ended) []visibility.Job {
 	return all
 }
 
-// answer returns what is counted of an answer, or nil if the job failed or its answer is not stored any more.
+// answer returns what is counted of an answer, or nil for a job without an answer.
 func answer(a *answers.Answer) *visibility.Answer {
 	if a == nil {
 		return nil

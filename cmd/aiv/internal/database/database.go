@@ -97,11 +97,11 @@ func (s Source) OpenHot(ctx context.Context, maxConns int32, log *slog.Logger) (
 	return s.open(ctx, maxConns, log, store.OpenHot)
 }
 
-// open connects by open, one of store.Open and store.OpenHot. s is a copy: the URL of the private PostgreSQL stays in
-// it.
+// open connects by its argument open, which is store.Open or store.OpenHot. s is a copy, so the caller does not see the
+// URL of the private PostgreSQL.
 func (s Source) open(ctx context.Context, maxConns int32, log *slog.Logger,
 	open func(context.Context, string, int32) (*pgxpool.Pool, error)) (*pgxpool.Pool, func(), error) {
-	// A database at a URL is not ended with the command.
+	// A database at a URL keeps running.
 	closeServer := func() {}
 	if s.URL == "" {
 		dir, err := s.dir()
@@ -127,7 +127,7 @@ func (s Source) open(ctx context.Context, maxConns int32, log *slog.Logger,
 		pool.Close()
 		closeServer()
 	}
-	// A pool connects lazily. A first connection shows whether the database can be used at all.
+	// A pool connects lazily. The first connection shows whether the database can be used.
 	if err := store.Connect(ctx, pool); err != nil {
 		closeBoth()
 		return nil, nil, unreachable(err)

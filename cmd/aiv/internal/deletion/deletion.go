@@ -56,14 +56,14 @@ type erasure struct {
 	erased  Erased
 }
 
-// run is the course of an erasure. The keys are revoked first, so that SettleTime begins while data is deleted; what
-// requests in flight add meanwhile, the second deletion removes.
+// run is the course of an erasure. The keys are revoked first, so that SettleTime passes while data is deleted. The
+// second deletion removes what requests in flight have added meanwhile.
 func (e *erasure) run(ctx context.Context) error {
 	revoked, err := e.admin.BeginErasing(ctx, e.account)
 	if err != nil {
 		return err
 	}
-	// revoked is how long ago the latest key was revoked: a repeated erasure need not wait again.
+	// revoked is the time since the latest key was revoked, so a repeated erasure need not wait again.
 	settled := time.Now().Add(SettleTime - revoked)
 	if err := e.deleteData(ctx); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (e *erasure) deleteData(ctx context.Context) error {
 			return err
 		}
 	}
-	// Counted even with an error: what was deleted stays deleted.
+	// The totals are added even after an error, because what was deleted stays deleted.
 	total, err := e.purger.Account(ctx, e.account)
 	e.erased.Runs += total.Runs
 	e.erased.Jobs += total.Jobs

@@ -62,7 +62,7 @@ func advise(a *answers.Answer, j *jobs.Job, in *words, run string, week int) {
 		// The multiples of the golden ratio spread the repetitions evenly, so that few answers show the rate.
 		_, p := math.Modf(even.Float64() + float64(j.Repetition)*math.Phi)
 		if rate := sampleBrands[i].rate(j.Provider, week); p < rate {
-			// The smaller p is for its rate, the earlier a brand stands; frequent brands tend to stand first.
+			// p / rate is evenly distributed below 1. Dividing by rate again puts frequent brands first more often.
 			list = append(list, named{i, p / rate / rate})
 		}
 	}
@@ -74,7 +74,7 @@ func advise(a *answers.Answer, j *jobs.Job, in *words, run string, week int) {
 	} else {
 		text.WriteString(in.intro + "\n\n")
 	}
-	// Whether the list has the own brand, the first of sampleBrands.
+	// hasOwn reports whether the list has the account's own brand, the first of sampleBrands.
 	hasOwn := false
 	for n, of := range list {
 		b, isOwn := &sampleBrands[of.brand], of.brand == 0
@@ -110,7 +110,7 @@ func advise(a *answers.Answer, j *jobs.Job, in *words, run string, week int) {
 	if random.IntN(12) == 0 {
 		a.Searched, a.Citations, a.SearchQueries = new(false), nil, nil
 	}
-	// One of fifty was cut at the output limit.
+	// One answer of fifty was cut at the output limit.
 	a.Truncated = random.IntN(50) == 0
 }
 

@@ -26,7 +26,7 @@ var sampleCatalog []byte
 var readyProviders = []string{"openai", "anthropic", "google", "perplexity", "xai", "mistral"}
 
 const (
-	// By the names of the account, the plan and the key, a later start finds what an earlier one made.
+	// A later start finds what an earlier one made by these names of the account, the plan and the key.
 	actor       = "aiv demo"
 	accountName = "Demo"
 	planCode    = "demo"
@@ -65,7 +65,7 @@ func Fill(ctx context.Context, pool *pgxpool.Pool, leave ...string) (s Secrets, 
 	if err := revokeKeys(ctx, admin, account.ID); err != nil {
 		return s, err
 	}
-	// Only the hash of a key is stored, so that each start needs a new key to print.
+	// Only the hash of a key is stored, so each start needs a new key to print.
 	issued, err := admin.CreateKey(ctx, account.ID, auth.Terms{Name: new(keyName), Scopes: auth.Scopes})
 	if err != nil {
 		return s, err
@@ -139,7 +139,7 @@ func meetDependencies(ctx context.Context, pool *pgxpool.Pool, admin *catalog.Ad
 	}
 	for _, p := range providers {
 		for _, d := range p.Dependencies {
-			// A record may be the reader's: it stays.
+			// An existing record stays, because the user may have made it.
 			if d.ChangedAt != nil || !slices.Contains(readyProviders, p.Code) {
 				continue
 			}

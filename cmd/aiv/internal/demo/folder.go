@@ -54,7 +54,7 @@ func markFolder(dir string) (string, error) {
 	if err := private.MakeParents(dir); err != nil {
 		return "", fmt.Errorf("make the folder of the demonstration: %w", err)
 	}
-	// 0711: the user of root's PostgreSQL passes through, and cannot list.
+	// 0711 lets the user that runs PostgreSQL for root pass through the folder, but not list it.
 	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", fmt.Errorf("make the folder of the demonstration: %w", err)
 	}
@@ -65,11 +65,11 @@ func markFolder(dir string) (string, error) {
 	if !info.IsDir() {
 		return "", foreign(dir, "is not a folder")
 	}
-	// Another account could exchange the files while they are used.
+	// The owner of a folder can exchange its files while they are used.
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
 		return "", foreign(dir, "belongs to another account")
 	}
-	// The marker is read and written through a descriptor of the folder, which cannot be exchanged for another folder.
+	// The marker is read and written through a descriptor of the folder, so that no other folder can take its place.
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return "", err

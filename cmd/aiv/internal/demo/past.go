@@ -82,7 +82,7 @@ func (d *past) createQuestion(ctx context.Context) error {
 
 // createRuns creates the runs, has their jobs claimed and settled as a worker does, and cancels what is to be canceled.
 func (d *past) createRuns(ctx context.Context, credential store.ID) error {
-	// The id of the run that is created next: NewID is called once for each.
+	// next is the id of the run that is created next. Create calls NewID once for each run.
 	var next store.ID
 	writer := runs.New(runs.Config{
 		Pool: d.pool, Checks: unchecked{}, NewID: func() store.ID { return next }, Timeout: 30 * time.Second, MaxWaiting: len(sampleRuns),
@@ -118,7 +118,7 @@ func (d *past) createRuns(ctx context.Context, credential store.ID) error {
 				ModelIDs: r.what.models, QuestionIDs: r.what.questions, Repetitions: r.repetitions, MeasurementType: "grounded",
 				Locale: r.what.locale, Country: r.what.country, Language: r.what.language,
 			},
-			// No request can have this operation, so that no key of a customer collides with the names.
+			// No request has this operation, so no customer's key collides with the names.
 			Operation: idempotency.Operation{Method: "DEMO", Route: "aiv demo"}, Key: r.name,
 			Response: func(*runs.Run) []byte { return []byte{} },
 		})
@@ -193,7 +193,7 @@ func (unchecked) Check(context.Context, *runs.Proposal) (string, error) { return
 
 // moveRuns moves the runs and their results into the past.
 func (d *past) moveRuns(ctx context.Context) error {
-	// It only reads, so that the checks and the batchers do not matter.
+	// reader only reads, so its checks and batchers do not matter.
 	reader := runs.New(runs.Config{Pool: d.pool, Checks: unchecked{}, Timeout: 30 * time.Second, MaxWaiting: 1})
 	// Counts and states are kept as they are; only the times move. Runs that were moved before stay.
 	var moved []runs.Backdated
@@ -223,7 +223,7 @@ func (d *past) moveRuns(ctx context.Context) error {
 // ago returns a time before the account's creation.
 func (d *past) ago(long time.Duration) time.Time { return d.account.CreatedAt.Add(-long) }
 
-// runID returns the id of a sample run, whose time is the run's.
+// runID returns the id of a sample run. Its time is when the run is created.
 func (d *past) runID(r sampleRun) store.ID { return d.id("run", r.name, d.at(&r)) }
 
 // brandID returns the id of a sample brand.

@@ -35,7 +35,7 @@ type series struct {
 // jobs returns how many jobs one repetition has.
 func (s *series) jobs() int { return len(s.models) * len(s.questions) }
 
-// searching are models that search the web: the ones that the sample account follows every week.
+// searching are the models that the sample account measures every week. They search the web.
 var searching = []string{"openai/gpt-5-search", "perplexity/sonar-pro", "google/gemini-2.5-pro"}
 
 // The series that the sample account measures every week.
@@ -96,7 +96,7 @@ var sampleRuns = append(weeklyRuns(), []sampleRun{
 func weeklyRuns() (all []sampleRun) {
 	for n := 1; n <= weeks; n++ {
 		ago := time.Duration(weeks-n) * week
-		// The last runs are two to three hours older than the account, so that all runs are in the past.
+		// The last runs are two to three hours older than the account, so that their results are in the past too.
 		made := []sampleRun{
 			{name: "shoes", ago: ago + 3*time.Hour, took: 12 * time.Minute, what: shoes, repetitions: 4},
 			{name: "scarpe", ago: ago + 150*time.Minute, took: 9 * time.Minute, what: scarpe, repetitions: 4},

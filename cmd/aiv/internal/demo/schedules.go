@@ -34,8 +34,8 @@ var sampleSchedules = []sampleSchedule{
 func (d *past) createSchedules(ctx context.Context, credential store.ID) error {
 	for i := range sampleSchedules {
 		s := &sampleSchedules[i]
-		// Each schedule numbers the ids that it needs, in the order in which they are asked for: a repeated start
-		// gets the same ones.
+		// The ids that a schedule needs are numbered in the order in which they are requested, so a repeated start gets
+		// the same ids.
 		ids := 0
 		config := d.schedulesConfig(func() store.ID {
 			ids++
@@ -74,7 +74,7 @@ func (d *past) passSchedules(ctx context.Context, credential store.ID) error {
 	return nil
 }
 
-// schedulesConfig returns what creates and changes schedules as requests do. newID decides their ids.
+// schedulesConfig returns the configuration with which requests create and change schedules, except for newID.
 func (d *past) schedulesConfig(newID func() store.ID) schedules.Config {
 	return schedules.Config{Pool: d.pool, NewID: newID, Record: webhooks.Record, Events: gateway.EventData{}}
 }

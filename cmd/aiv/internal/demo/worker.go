@@ -22,7 +22,7 @@ const thinking = 500 * time.Millisecond
 // Work is the sample worker: it answers jobs until ctx is done, but not the jobs of the providers to leave. It claims
 // from the dispatcher in this process, and needs no token.
 func Work(ctx context.Context, d *jobs.Dispatcher, leave []string) {
-	// Without a provider left the list is empty and not nil: nil would claim the jobs of all.
+	// If no provider remains, the list is empty but not nil: nil would claim the jobs of all providers.
 	providers := slices.DeleteFunc(slices.Clone(workedProviders), func(p string) bool { return slices.Contains(leave, p) })
 	request := &jobs.ClaimRequest{Worker: store.NewID(), Providers: providers, Limit: 200, Lease: 30 * time.Second, Wait: 20 * time.Second}
 	for ctx.Err() == nil {

@@ -12,7 +12,7 @@ import (
 //
 // Times are compared with the response's own Date, so that a wrong clock of this machine changes no wait.
 func retryAfter(engine string, h http.Header, e *apiError) time.Duration {
-	// In milliseconds: more precise than the standard header.
+	// This header is in milliseconds, and so more precise than the standard one.
 	if s, ok := number(h.Get("Retry-After-Ms")); ok {
 		return bounded(s / 1000)
 	}
@@ -56,7 +56,7 @@ func exhausted(h http.Header) (latest time.Duration) {
 			continue
 		}
 		var wait time.Duration
-		// The form of OpenAI: the reset is a duration such as 6m0s.
+		// For OpenAI, the reset is a duration such as 6m0s.
 		if limit, ok := strings.CutPrefix(name, "x-ratelimit-remaining-"); ok && (limit == "requests" || limit == "tokens") {
 			d, err := time.ParseDuration(strings.TrimSpace(h.Get("x-ratelimit-reset-" + limit)))
 			if err != nil {
@@ -64,7 +64,7 @@ func exhausted(h http.Header) (latest time.Duration) {
 			}
 			wait = bounded(d.Seconds())
 		}
-		// The form of Anthropic: the reset is a time in RFC 3339.
+		// For Anthropic, the reset is an RFC 3339 time.
 		if limit, ok := strings.CutSuffix(name, "-remaining"); ok && strings.HasPrefix(name, "anthropic-ratelimit-") {
 			at, err := time.Parse(time.RFC3339, strings.TrimSpace(h.Get(limit+"-reset")))
 			date, ok := dateOf(h)
@@ -78,7 +78,7 @@ func exhausted(h http.Header) (latest time.Duration) {
 	return latest
 }
 
-// dateOf returns the API's time of a response, and whether there is one.
+// dateOf returns the Date of a response, and whether it is valid.
 func dateOf(h http.Header) (time.Time, bool) {
 	t, err := http.ParseTime(h.Get("Date"))
 	return t, err == nil

@@ -23,7 +23,7 @@ func (r *reading) answer(at time.Time, redact func(string) string) (a work.Answe
 	if r.version != "" {
 		a.ModelVersion = new(first(clean(r.version), answers.MaxModelVersion))
 	}
-	// Citations stay in the order of their first use. Repeated ones, and any beyond the bound, do not count as dropped.
+	// Citations stay in the order of their first use. Repeated ones and ones beyond the bound do not count as dropped.
 	seen := make(map[string]bool)
 	for _, c := range r.citations {
 		url := clean(c.url)

@@ -24,7 +24,7 @@ type turn struct {
 	spent  *work.Usage
 }
 
-// anthropicBody has the turn so far as the assistant's message: the API then goes on with it.
+// anthropicBody sends a paused turn as the assistant's message, and the API continues it.
 func anthropicBody(p *prompt) object {
 	messages := []object{{{"role", "user"}, {"content", p.question}}}
 	if p.pauses > 0 {
@@ -37,7 +37,7 @@ func anthropicBody(p *prompt) object {
 	if !p.grounded {
 		return o
 	}
-	// max_uses bounds the searches of a request, and so what it costs.
+	// max_uses bounds the searches of a request, and with them its cost.
 	tool := object{{"type", "web_search_20250305"}, {"name", "web_search"}, {"max_uses", 5}}
 	if !p.unlocated {
 		tool = append(tool, member{"user_location", object{{"type", "approximate"}, {"country", p.country}}})
@@ -79,7 +79,7 @@ func readAnthropic(p *prompt, r response) (reading, error) {
 		return reading{}, err
 	}
 	content := r.at("content").list()
-	// Text that is not a string would otherwise read as nothing, and be missing from the answer.
+	// Without this check, a text that is not a string would silently be missing from the answer.
 	for i, block := range content {
 		if block.at("type").text() == "text" {
 			if _, err := need[string](block, fmt.Sprintf("content[%d]", i), "text"); err != nil {
@@ -127,7 +127,7 @@ func readAnthropic(p *prompt, r response) (reading, error) {
 // do.
 func (t *turn) reading() (out reading) {
 	first := slices.IndexFunc(t.said, func(b value) bool { return b.at("type").text() == "server_tool_use" })
-	// Without a search first is -1, so that all blocks are taken.
+	// Without a search, first is -1, and all blocks are used.
 	blocks := t.said[first+1:]
 	out.text = withoutTags(blocks)
 	// A model that says nothing after its searches has answered before them.
@@ -190,7 +190,7 @@ func (t *turn) searchFault() (f *fault) {
 			return nil
 		}
 		switch b.at("content", "error_code").text() {
-		// It takes precedence over unavailable, because the provider must be throttled.
+		// This takes precedence over unavailable, because the provider must be throttled.
 		case "too_many_requests":
 			f = new(tooManyRequests.because("web search: too_many_requests"))
 		case "unavailable":
@@ -202,7 +202,7 @@ func (t *turn) searchFault() (f *fault) {
 	return f
 }
 
-// anthropicUsage adds what was read from and written to the cache: input_tokens leaves it out.
+// anthropicUsage adds the tokens that were read from and written to the cache, which input_tokens leaves out.
 func anthropicUsage(usage value) *work.Usage {
 	return usageOf(usage,
 		sum(usage.at("input_tokens"), usage.at("cache_creation_input_tokens"), usage.at("cache_read_input_tokens")),

@@ -9,7 +9,8 @@ import (
 // https://platform.openai.com/docs/api-reference/chat. It cannot turn search on: a model for which the operator
 // declared grounded_search searches by itself, and gets the same request.
 
-// chatBody asks for one response instead of a stream. The country is said, because the API has no parameter for it.
+// chatBody asks for one response instead of a stream. The instructions name the country, because the API has no
+// parameter for it.
 func chatBody(p *prompt) object {
 	o := object{
 		{"model", p.model},
@@ -66,7 +67,7 @@ func readChat(_ *prompt, r response) (reading, error) {
 func chatError(r response) fault {
 	code, isCode := isStatus(r.at("error", "code").word())
 	e := readError("chat", code, r.value)
-	// A word in place of a status, such as "server_error", does not say which rule applies.
+	// Without a status, as with a word such as "server_error", no rule can be chosen.
 	if !isCode {
 		return providerError.because(e.message)
 	}
@@ -87,7 +88,7 @@ func chatText(content value) string {
 	return text.String()
 }
 
-// whiteSpace is what servers put around the thought.
+// whiteSpace has the characters that servers put around the thought.
 const whiteSpace = " \t\r\n"
 
 // withoutThought removes what a reasoning model puts before its answer.

@@ -27,7 +27,7 @@ type engine struct {
 	// path returns the path of a request below the base address. Some APIs have the model in it, others in the body.
 	path func(model string) string
 
-	// The header with the key, and what precedes the key in it.
+	// keyHeader is the header with the key, and keyPrefix precedes the key in it.
 	keyHeader, keyPrefix string
 	header               [2]string // one more header; empty: none
 
@@ -60,7 +60,7 @@ var engines = []engine{
 		keyHeader: "Authorization", keyPrefix: "Bearer ", body: chatBody, read: readChat, optionalLimit: true},
 }
 
-// at returns the path function of an API whose path does not depend on the model.
+// at returns a path function for an API whose path does not depend on the model.
 func at(path string) func(string) string { return func(string) string { return path } }
 
 // Names returns the names of the engines.
@@ -106,7 +106,7 @@ func isPort(port string) bool {
 	return port == "" || err == nil && n > 0
 }
 
-// isLoopback reports whether a host is this machine. Names other than localhost are not.
+// isLoopback reports whether a host is localhost or a loopback address. It resolves no names.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()

@@ -51,7 +51,7 @@ func readError(engine string, status int, body value) *apiError {
 	if (engine == "perplexity" || engine == "chat") && e.message == "" {
 		e.message = detailOf(body)
 	}
-	// A proxy's words say nothing about the API.
+	// The error may be a proxy's, whose words say nothing about the API.
 	if !e.known {
 		e.kind, e.code, e.message = "", "", ""
 	}
@@ -83,7 +83,7 @@ type errorRule struct {
 	fault    fault
 }
 
-// known is the condition that the API itself has sent the error.
+// known reports whether the error has the form of the API's errors.
 func known(e *apiError) bool { return e.known }
 
 // errorRules are in order: the first that fits holds. What none fits is a providerError, such as a 400 of a CDN.
@@ -114,17 +114,17 @@ var errorRules = []errorRule{
 	// A 403 of unknown form may be a firewall's, so it is a providerError.
 	{[]int{403}, known, keyRejected},
 	{[]int{402}, nil, paymentRequired},
-	// An API that knows its path says that the model is missing; anything else answers at the wrong address.
+	// At the right address, a 404 is about the model. Any other 404 comes from a wrong address.
 	{[]int{404}, func(e *apiError) bool { return e.says("model") }, modelNotFound},
 	{[]int{404, 405, 410, 415}, nil, wrongAddress},
 	{[]int{400, 413, 422}, known, invalidRequest},
 	{[]int{408, 504}, nil, providerTimeout},
 	{[]int{429}, (*apiError).quotaUsedUp, noCredit},
-	// 498 is Groq's, and 529 Anthropic's, for a lack of capacity.
+	// Groq sends 498, and Anthropic 529, for a lack of capacity.
 	{[]int{429, 498, 503, 529}, nil, tooManyRequests},
 }
 
-// fault returns what the error means for the job. A status below 300 is not 200 here, and carries no answer.
+// fault returns what the error means for the job. A status below 300 is not 200 here, so it is no answer.
 func (e *apiError) fault() fault {
 	f := providerError
 	switch i := slices.IndexFunc(errorRules, e.fits); {
@@ -138,7 +138,7 @@ func (e *apiError) fault() fault {
 	return f.from(e.status, e.kind, e.code).because(e.message)
 }
 
-// fits reports whether a rule is for the error.
+// fits reports whether a rule applies to the error.
 func (e *apiError) fits(r errorRule) bool {
 	return slices.Contains(r.statuses, e.status) && (r.when == nil || r.when(e))
 }
@@ -163,7 +163,7 @@ func (e *apiError) quotaUsedUp() bool {
 	case "xai":
 		return has(e.message, "credits", "spending limit")
 	}
-	// The code and the type only: prose about a rate may speak of quotas.
+	// The message is not searched, because prose about a rate may mention quotas.
 	return has(e.code+"\n"+e.kind, "quota", "billing", "credit", "spend", "balance")
 }
 
@@ -184,8 +184,7 @@ func (e *apiError) violation(holds func(value) bool) bool {
 	return false
 }
 
-// isStatus returns the status of an error that a word names. 200 is none: an error within a response with the status
-// 200 must have another.
+// isStatus returns the status of an error that a word names. 200 is not a status of an error.
 func isStatus(word string) (int, bool) {
 	n, err := strconv.Atoi(word)
 	return n, err == nil && len(word) == 3 && n >= 100 && n <= 599 && n != 200

@@ -111,7 +111,7 @@ func (x *Executor) Execute(ctx context.Context, job work.Job) work.Outcome {
 	timed, cancel := context.WithTimeout(ctx, x.cfg.Timeout)
 	defer cancel()
 	r, f := c.converse(timed)
-	// ctx is the worker's: the timeout of the job ends only timed, and is a fault.
+	// ctx is the worker's. The timeout of the job ends timed only, and is a fault.
 	if f != nil && ctx.Err() != nil {
 		return work.Released{} // the job is lost or canceled, or the worker ends
 	}
@@ -125,8 +125,8 @@ func (x *Executor) Execute(ctx context.Context, job work.Job) work.Outcome {
 	return work.Noted{Outcome: o, Attrs: c.line()}
 }
 
-// converse sends requests until a response is an answer or a fault. It ends, because an engine adapts a prompt in
-// each way once, and bounds how often it asks for another request.
+// converse sends requests until a response is an answer or a fault. It terminates, because an engine adapts a prompt in
+// each way only once, and bounds the number of further requests.
 func (c *course) converse(ctx context.Context) (*reading, *fault) {
 	p := c.x.prompt(c.job)
 	for {
@@ -166,8 +166,8 @@ func (c *course) request(ctx context.Context, p *prompt) (*exchange, *fault) {
 		}
 		// Other errors are not repeated here: their outcomes tell the dispatcher when to try again, if at all.
 		failed := err != nil || e.status == http.StatusInternalServerError || e.status == http.StatusBadGateway
-		// There always is a deadline (see Execute). repeated is of the job: its later requests have no repetition
-		// left.
+		// There is always a deadline (see Execute). A job may repeat one request: after that, none of its later
+		// requests is repeated.
 		if deadline, _ := ctx.Deadline(); failed && !c.repeated && time.Until(deadline) >= 5*time.Second {
 			c.repeated = true
 			wait(ctx, c.x.pause)
@@ -193,7 +193,7 @@ func wait(ctx context.Context, d time.Duration) {
 
 // read reads a response with the status 200.
 func (c *course) read(p *prompt, e *exchange) (*reading, *fault) {
-	// Each of these faults is retried: another response may be whole.
+	// An invalid response is retried, because the next one may be valid.
 	if e.tooLong {
 		return nil, new(invalidResponse.because("the body is too long"))
 	}
@@ -209,7 +209,7 @@ func (c *course) read(p *prompt, e *exchange) (*reading, *fault) {
 		return nil, new(invalidResponse.because(err.Error()))
 	}
 	switch {
-	// A reading with another request is no answer yet.
+	// A reading that needs another request is no answer yet.
 	case r.next != nil:
 	case r.fault != nil:
 		return nil, r.fault
@@ -218,7 +218,7 @@ func (c *course) read(p *prompt, e *exchange) (*reading, *fault) {
 	case blank(r.text):
 		return nil, &emptyAnswer
 	}
-	// The request offered no search.
+	// Without grounding, the request offered no search.
 	if !p.grounded {
 		r.searched = new(false)
 	}

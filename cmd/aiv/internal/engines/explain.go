@@ -18,7 +18,7 @@ import (
 // Explain writes the first request that a job would send, with KEY for the key. It sends nothing.
 func (x *Executor) Explain(w io.Writer, job work.Job, withKey, asJSON bool) error {
 	key := ""
-	// withKey is whether a job would be sent with a key; the placeholder shows in which header.
+	// The placeholder shows the header in which a key would be sent.
 	if withKey {
 		key = "KEY"
 	}

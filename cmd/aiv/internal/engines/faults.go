@@ -20,7 +20,8 @@ type fault struct {
 }
 
 // A kind is which outcome of package work a fault becomes. failed ends the job; retry counts as a try; throttled and
-// unavailable do not, and pause the provider for all workers, the latter until an operator resumes it.
+// unavailable do not. Both pause the provider for all workers: throttled for a time, unavailable until an operator
+// resumes it.
 type kind int
 
 const (

@@ -9,7 +9,7 @@ import (
 // The Gemini API, generateContent of v1beta: https://ai.google.dev/api/generate-content. It takes no country, and a
 // search cannot be required: both are said.
 
-// geminiPath escapes the model, so that its name in the catalog cannot change the path.
+// geminiPath escapes the model, so that no name in the catalog can lead to another path.
 func geminiPath(model string) string { return "/models/" + url.PathEscape(model) + ":generateContent" }
 
 // geminiBody offers a search to a grounded job. readGemini finds out whether the model made one.
@@ -26,7 +26,7 @@ func geminiBody(p *prompt) object {
 	return o
 }
 
-// readGemini reads the first candidate: a request gets one.
+// readGemini reads the first candidate. The API returns one unless a request asks for more.
 func readGemini(_ *prompt, r response) (reading, error) {
 	candidates := r.at("candidates").list()
 	// The API rejects a prompt by leaving out the candidates.
@@ -47,19 +47,19 @@ func readGemini(_ *prompt, r response) (reading, error) {
 		if err != nil {
 			return out, err
 		}
-		// Thoughts are no part of the answer.
+		// A thought is not part of the answer.
 		if part.at("thought").any != true {
 			text.WriteString(t)
 		}
 	}
 	out.text = text.String()
-	// Other reasons, such as a tool call that the model wrote wrong, may pass: another attempt can answer.
 	switch reason := candidate.at("finishReason").text(); reason {
 	case "", "STOP":
 	case "MAX_TOKENS":
 		out.truncated = true
 	case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII":
 		return refuse(contentRefused.because("finishReason " + reason)), nil
+	// Another reason, such as a malformed tool call, may not recur in the next attempt.
 	default:
 		return refuse(providerError.because("finishReason " + reason)), nil
 	}
@@ -90,7 +90,7 @@ func geminiCitations(grounding value) (found []citation) {
 			}
 		}
 	}
-	// Without supports it is not known which pages the text refers to: all count.
+	// Without supports it is not known which pages the text refers to, so all are cited.
 	if len(supports) == 0 {
 		for i := range chunks {
 			add(int64(i))

@@ -36,7 +36,7 @@ func ReadKey(file string, log *slog.Logger) (*Key, error) {
 	return k, nil
 }
 
-// maxKey bounds the bytes of a key.
+// maxKey is the maximum length of a key, in bytes.
 const maxKey = 4096
 
 // readKey reads a file. Its errors name the file and not its content.
@@ -46,7 +46,7 @@ func readKey(file string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	// White space around the key may take as much as the key.
+	// The limit leaves room for white space around the key.
 	content, err := io.ReadAll(io.LimitReader(f, 2*maxKey))
 	if err != nil {
 		return "", err

@@ -54,7 +54,7 @@ func (x *Executor) nameLinks(ctx context.Context, citations []citation) {
 		default:
 			continue
 		}
-		// A title that only repeats the host of the URL says nothing.
+		// The title was only the name of the site, so it is no title of the page.
 		if named {
 			citations[i].title = ""
 		}
@@ -79,7 +79,7 @@ func (x *Executor) resolve(ctx context.Context, citations []citation) map[string
 			targets[c.url] = ""
 		}
 	}
-	// A clone, because the requests write to the map. It has each link once.
+	// The loop is over a clone, because the requests write to the map.
 	for link := range maps.Clone(targets) {
 		requests.Go(func() {
 			slots <- struct{}{}
@@ -108,7 +108,7 @@ func (x *Executor) target(ctx context.Context, link string) string {
 	if err != nil {
 		return ""
 	}
-	// The body is not read.
+	// Only the header is needed.
 	r.Body.Close()
 	target, err := url.Parse(r.Header.Get("Location"))
 	redirects := r.StatusCode >= 300 && r.StatusCode <= 399

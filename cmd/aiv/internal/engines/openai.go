@@ -21,7 +21,7 @@ func openaiBody(p *prompt) object {
 	return o
 }
 
-// readOpenAI takes the number of searches from the API if it is given, else it counts the calls that searched.
+// readOpenAI takes the number of searches from tool_usage. Without that member, it counts the calls that searched.
 func readOpenAI(_ *prompt, r response) (reading, error) {
 	m, err := readResponse(r)
 	if err != nil {
@@ -54,7 +54,7 @@ func readOpenAI(_ *prompt, r response) (reading, error) {
 }
 
 // openaiMarks are references in the text that no reader is meant to see. They are between two private-use characters,
-// or in lenticular brackets around a dagger.
+// or in lenticular brackets with a dagger.
 var openaiMarks = regexp.MustCompile(`\x{E200}[^\x{E201}]*\x{E201}|【[^】]*†[^】]*】`)
 
 // withoutSource removes the parameter by which the API marks the links that it gives. The rest of the URL stays as it

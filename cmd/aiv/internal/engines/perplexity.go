@@ -6,7 +6,8 @@ import "strings"
 // not used, because they run models of other vendors. instructions is not used either: it replaces the prompt that
 // makes the model cite.
 
-// perplexityBody sends the language only in the form that the parameter takes. The instructions have it in any case.
+// perplexityBody sends language_preference only for a language with an ISO 639-1 code. The instructions always name the
+// language.
 func perplexityBody(p *prompt) object {
 	message := func(role, content string) object {
 		return object{{"type", "message"}, {"role", role}, {"content", content}}

@@ -60,8 +60,8 @@ func readResponse(r response) (m modelResponse, err error) {
 	return m, err
 }
 
-// ending returns how a response with a status ended. f is nil if the response is an answer, and cut reports that it
-// stopped at a limit. An error means a status that the API does not document for answers.
+// ending returns how a response with a status ended. f is nil if the response is an answer, and cut reports whether it
+// stopped at a limit. An error means that the status is none of the known ones.
 func (r response) ending(status string, refused bool) (f *fault, cut bool, err error) {
 	problem := r.at("error")
 	code, detail := problem.at("code").word(), problem.at("message").text()

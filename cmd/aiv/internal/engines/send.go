@@ -56,7 +56,8 @@ func (x *Executor) newRequest(ctx context.Context, p *prompt, key string) (*http
 	return r, body, nil
 }
 
-// An exchange is a response with its body. The body of one that is too long, not whole or corrupt is nil.
+// An exchange is a response with its body. Its body is nil if it was too long or corrupt, or ended early where the
+// status says enough.
 type exchange struct {
 	status  int
 	header  http.Header

@@ -78,7 +78,7 @@ func parse(body []byte) (v value, err error) {
 		return v, errors.New("the body is not UTF-8")
 	case separators(body) > maxValues:
 		return v, fmt.Errorf("the body has more than %d values", maxValues)
-	// Valid refuses what follows the value; Decode would not read it.
+	// Valid rejects text after the value, which Decode would ignore.
 	case !json.Valid(body):
 		return v, errors.New("the body is not JSON")
 	}

@@ -7,7 +7,7 @@ import (
 
 // The xAI Responses API: https://docs.x.ai/docs/api-reference. It rejects user_location, so the country is said.
 
-// xaiBody sends the instructions as a message of the role system, and stores nothing at the API.
+// xaiBody sends the instructions as a system message, and asks the API to store nothing.
 func xaiBody(p *prompt) object {
 	o := object{
 		{"model", p.model},

@@ -43,7 +43,7 @@ type Dispatch struct {
 	Beside func(context.Context, *jobs.Dispatcher)
 }
 
-// dispatchDefaults have other ports than aiv serve, so that both services fit on one machine.
+// dispatchDefaults has other ports than the defaults of aiv serve, so that both services can run on one machine.
 var dispatchDefaults = defaults{Addr: "127.0.0.1:8081", AdminAddr: "127.0.0.1:9190", AddrVariable: "AIV_WORKER_ADDR", MaxConns: 20,
 	MaxConnsUsage: "the maximum `NUMBER` of connections to the database"}
 

@@ -43,8 +43,7 @@ func (o *Options) ListenOnFreePorts(ctx context.Context) (Listeners, error) {
 	})
 }
 
-// complete opens the listeners that l lacks. If one cannot be opened, it closes the others, also those that were
-// passed.
+// complete opens the listeners that l lacks. If one cannot be opened, it closes the others, including passed ones.
 func (o *Options) complete(l Listeners, open func(addr string, mayMove bool) (net.Listener, error)) (Listeners, error) {
 	for _, missing := range []struct {
 		l          *net.Listener

@@ -29,7 +29,7 @@ func writeProcess(started time.Time) func(context.Context, *telemetry.Exposition
 	if b.Commit != nil {
 		commit = *b.Commit
 	}
-	// Names of package runtime/metrics, and of the metrics that they become.
+	// source is the name of a metric of package runtime/metrics, and name the one under which it is written.
 	samples := []struct{ source, name, kind, help string }{
 		{"/sched/goroutines:goroutines", "go_goroutines", "gauge", "Goroutines."},
 		{"/sched/gomaxprocs:threads", "go_sched_gomaxprocs_threads", "gauge", "Maximum number of processors that run Go code."},
@@ -86,7 +86,7 @@ func writeRequests(limiter *limits.Limiter, writer *runs.Runs) func(context.Cont
 		}
 		e.Family("aiv_batch_size", "histogram", "Requests in a batch, by batcher.")
 		for i := range batchers {
-			// The sizes of all batches add up to the requests in them.
+			// The sum of the sizes of all batches is the number of requests.
 			h := telemetry.Histogram{Counts: batchers[i].stats.Sizes[:], Sum: float64(batchers[i].stats.Inputs)}
 			for _, bound := range batch.Sizes {
 				h.Bounds = append(h.Bounds, float64(bound))
@@ -189,7 +189,7 @@ type databaseState struct {
 	health    store.Health
 }
 
-// readDatabase reads what a page of metrics needs. The caller bounds its time.
+// readDatabase reads what writeDatabase writes. The caller bounds its time.
 func readDatabase(ctx context.Context, pool *pgxpool.Pool) (s databaseState, err error) {
 	if s.providers, err = catalog.Providers(ctx, pool); err != nil {
 		return s, err

@@ -45,7 +45,7 @@ type defaults struct {
 
 // flags declares the flags of the options. After they are parsed, the function returned reads and checks them.
 func (o *Options) flags(c *cli.Call, d defaults, minConns int) func() error {
-	// The zero Notifier, until UseSystemd replaces it.
+	// The zero Notifier sends nothing. UseSystemd replaces it.
 	o.level, o.notifier = new(slog.LevelVar), &systemd.Notifier{}
 	o.addrFlag = "-addr (" + d.AddrVariable + ")"
 	c.Flags.StringVar(&o.addr, "addr", "", "listen on this `HOST:PORT` (environment: "+d.AddrVariable+"; default: "+d.Addr+")")
@@ -64,7 +64,7 @@ func (o *Options) flags(c *cli.Call, d defaults, minConns int) func() error {
 	o.webhooks.flags(c)
 	return func() error {
 		o.addr, o.adminAddr = cmp.Or(o.addr, c.Getenv(d.AddrVariable)), cmp.Or(o.adminAddr, c.Getenv("AIV_ADMIN_ADDR"))
-		// Before the defaults are filled in: only a default address may move.
+		// This precedes the line that fills in the defaults, because only a default address may move.
 		o.mayMove.addr, o.mayMove.adminAddr = o.addr == "", o.adminAddr == ""
 		o.addr, o.adminAddr = cmp.Or(o.addr, d.Addr), cmp.Or(o.adminAddr, d.AdminAddr)
 		o.tlsCert = cmp.Or(o.tlsCert, c.Getenv("AIV_TLS_CERT"))

@@ -37,7 +37,7 @@ func newScheduler(pool *pgxpool.Pool, waiting int, outage *store.Outage, log *sl
 func writeSchedules(pool *pgxpool.Pool, s *schedules.Scheduler) func(context.Context, *telemetry.Exposition) {
 	return func(ctx context.Context, e *telemetry.Exposition) {
 		done := s.Stats()
-		// Keys are sorted, so that pages of metrics can be compared.
+		// The keys are sorted, so that the order of samples does not change between pages.
 		counts := func(name, help string, labels [2]string, of map[[2]string]uint64) {
 			e.Family(name, "counter", help)
 			compare := func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }

@@ -63,7 +63,7 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 			return err
 		}
 		defer standby.Close()
-		// The pool of the standby has a further connection for checks.
+		// The pool of the standby has one more connection, for checks.
 		o.outgoing = o.readConns() + 1
 	}
 	metrics := gateway.NewMetrics()
@@ -82,7 +82,8 @@ func (o *Serve) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, l
 // newGateway returns the gateway with what it depends on.
 func (o *Serve) newGateway(ctx context.Context, pool, counts, reads, background *pgxpool.Pool, standby *store.Standby, log *slog.Logger,
 	metrics *telemetry.Metrics) (*gateway.Gateway, error) {
-	// With a standby, each count also returns the position of the log, which tells reads how far the standby must be.
+	// With a standby, each count also returns the position of the log, which the standby must have reached to serve the
+	// reads of the request.
 	position := ""
 	if standby != nil {
 		position = store.WALPosition

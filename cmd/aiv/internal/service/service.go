@@ -64,7 +64,7 @@ type service struct {
 
 // run serves both listeners until ctx is done and the requests in progress have ended.
 func (s *service) run(ctx context.Context, l Listeners) error {
-	// The descriptors that the process itself needs are left out of the default.
+	// The default leaves out the descriptors that the process itself needs.
 	maxConnections := cmp.Or(s.maxConnections, defaultConnections(maxDescriptors(), s.maxConns+s.outgoing))
 	listener := httpserver.NewListener(l.Main, httpserver.ListenerConfig{
 		Max: maxConnections, MaxPerAddress: cmp.Or(s.maxPerAddress, max(1, maxConnections/2)), Log: s.log,
@@ -151,7 +151,7 @@ func (s *service) ready(ctx, asked context.Context) error {
 	return err
 }
 
-// notifySystemd logs a failure: a service that works is not ended because systemd was not told.
+// notifySystemd only logs an error: a working service need not end because systemd was not notified.
 func (s *service) notifySystemd(state string) {
 	if err := s.notifier.Notify(state); err != nil {
 		s.log.Error("systemd not notified", "error", err)

@@ -25,7 +25,7 @@ func SurvivePipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 // to have certificates read again.
 func SurviveSignals(log *slog.Logger) (restore func()) {
 	SurvivePipe()
-	// One pending signal is enough: more of them mean the same.
+	// A buffer of one is enough, because repeated signals mean the same.
 	hangup, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(hangup, syscall.SIGHUP)
 	go func() {

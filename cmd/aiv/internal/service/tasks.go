@@ -30,7 +30,7 @@ func logRows(log *slog.Logger, message string, run func(context.Context) (int64,
 
 // warnOfExpiry returns the Run of a task that warns of the credentials that expire soon.
 func warnOfExpiry(pool *pgxpool.Pool, log *slog.Logger) func(context.Context) error {
-	// Lines of the log in one run.
+	// most is the maximum number of keys that one run logs.
 	const most = 20
 	return func(ctx context.Context) error {
 		expiring, err := auth.ReadExpiring(ctx, pool, ExpirySoon, MaxCounted)

@@ -31,7 +31,7 @@ const (
 
 // allowMemory raises the limit by the memory of connections.
 func allowMemory(connections int, tls bool) {
-	// The operator's limit stands.
+	// A limit set by the operator is not changed.
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
@@ -55,8 +55,8 @@ func TuneServe(pool *pgxpool.Pool) {
 	}
 }
 
-// TuneDispatch is TuneServe for aiv dispatch. It uses all processors: a transaction whose results have arrived would
-// otherwise wait while the body of another request is parsed.
+// TuneDispatch is TuneServe for aiv dispatch. It leaves no processor to PostgreSQL: a transaction whose results have
+// arrived would then wait while the body of another request is parsed.
 func TuneDispatch() { limitMemory(dispatchPercent) }
 
 // limitMemory sets the percentage and the limit of garbage collection, unless the environment does.
@@ -95,7 +95,7 @@ func defaultConnections(descriptors, opened int) int {
 // deliveriesWithin returns how many webhook requests may be in flight at a time. It also returns how many connections
 // they and the idle ones use: at most a quarter of the descriptors.
 func deliveriesWithin(descriptors int) (requests, connections int) {
-	// Half as many idle connections are kept for the next deliveries.
+	// Half as many connections as requests may be idle, kept for the next deliveries.
 	requests = max(16, min(maxDeliveries, descriptors/6))
 	return requests, requests + requests/2
 }

@@ -86,7 +86,7 @@ func (s *Status) readProviders(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	s.Workers = &seen
 	s.Providers = []Provider{}
-	// The provider whose oldest waiting run was created first.
+	// oldest is the provider whose oldest waiting run was created first.
 	var oldest *jobs.ProviderState
 	for _, p := range providers {
 		provider := Provider{Code: p.Code, Name: p.Name, Unmet: p.Unmet()}
@@ -103,7 +103,7 @@ func (s *Status) readProviders(ctx context.Context, pool *pgxpool.Pool) error {
 	if oldest == nil {
 		return nil
 	}
-	// A second count: of the workers that may claim this provider's jobs.
+	// able counts only the workers that may claim this provider's jobs.
 	able, err := workers.WorkersSeen(ctx, oldest.Code)
 	if err != nil {
 		return err
@@ -112,8 +112,8 @@ func (s *Status) readProviders(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// whyWaiting returns why the jobs of a provider's oldest run wait. workers were seen lately and may claim them. The
-// reasons are in the order in which an operator can rule them out: the provider, the job, the workers.
+// whyWaiting returns why the jobs of a provider's oldest run wait. workers is the number of workers that were seen
+// lately and may claim them. The provider is checked first, then the job, then the workers.
 func whyWaiting(s *jobs.ProviderState, workers int) string {
 	if why := s.Blocked(); why != "" {
 		return why
@@ -199,7 +199,7 @@ func (s *Status) readRoles(ctx context.Context, pool *pgxpool.Pool) (lacking, er
 		role := Role{g.Role, string(g.Service), []string{}}
 		err := schema.CheckPrivileges(ctx, pool, capability.All, g.Service, g.Role)
 		if missing, ok := errors.AsType[*schema.PrivilegeError](err); ok {
-			// The first of them is the reported problem; Roles has them all.
+			// Only the first PrivilegeError is returned; s.Roles shows all of them.
 			role.Missing, lacking = missing.Missing, cmp.Or(lacking, err)
 		} else if err != nil {
 			return nil, err

@@ -60,7 +60,7 @@ func (s *Status) Write(w io.Writer) {
 	}
 }
 
-// text says nothing of where the database is if its URL is not valid.
+// text leaves out where the database is if its URL is not valid.
 func (d *Database) text() string {
 	state := "unreachable"
 	switch {
@@ -68,7 +68,7 @@ func (d *Database) text() string {
 		state = "PostgreSQL " + *d.Version + ", READ-ONLY"
 	case d.Version != nil:
 		state = "PostgreSQL " + *d.Version
-	// Reached, and then refused before its version was read.
+	// The database was reached, and refused before its version was read.
 	case d.Reachable:
 		state = "not usable"
 	}
@@ -164,8 +164,8 @@ func (s *Schedules) text() string {
 	return text
 }
 
-// writeWork writes the workers, and the providers that have jobs or are paused. The caller has checked that the
-// providers were read: workers are read before them.
+// writeWork writes the workers, and the providers that have jobs or are paused. The caller has checked that s.Providers
+// is not nil; then s.Workers is not nil either, because it is read before.
 func (s *Status) writeWork(w io.Writer) {
 	cli.Row(w, "workers", strconv.Itoa(*s.Workers)+" seen in the last 5 minutes")
 	if s.Oldest != nil {

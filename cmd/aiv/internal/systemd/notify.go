@@ -69,7 +69,7 @@ func (n *Notifier) Watch(ctx context.Context, admin net.Addr, log *slog.Logger) 
 	// sd_watchdog_enabled(3) recommends half of the interval.
 	every := n.watchdog / 2
 	client := &http.Client{Timeout: every, Transport: &http.Transport{
-		// Each check makes a connection, as a client would have to.
+		// Each check makes a new connection, so it also tests that the listener accepts them.
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { // the listener may be a Unix socket
 			return new(net.Dialer).DialContext(ctx, admin.Network(), admin.String())

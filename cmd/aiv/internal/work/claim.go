@@ -28,7 +28,7 @@ func (w *worker) claimAll(ctx context.Context) {
 			free++
 		}
 		tasks, err := w.claim(ctx, free)
-		// Slots for which there was no job.
+		// Free the slots for which there was no job.
 		for range free - len(tasks) {
 			<-slots
 		}
@@ -65,7 +65,7 @@ func (w *worker) execute(ctx context.Context, t *task) (settlement, bool) {
 		return newSettlement(t, Released{}), true // claimed while the worker was asked to end
 	}
 	o := w.cfg.Executor.Execute(t.ctx, t.Job)
-	// The job is another worker's now, or it is canceled.
+	// Another worker may have the job now, or it was canceled.
 	if context.Cause(t.ctx) == errLost {
 		return settlement{}, false
 	}
@@ -77,7 +77,7 @@ func (w *worker) execute(ctx context.Context, t *task) (settlement, bool) {
 		return newSettlement(t, Released{}), true // a failure may be due to the end of the worker
 	}
 	switch b := bare.(type) {
-	// Both are settled too, and end the worker.
+	// Fatal and Unavailable end the worker. Their jobs are settled like others.
 	case Fatal:
 		w.fail(b.Err)
 	case Unavailable:
@@ -117,13 +117,13 @@ func (w *worker) claimWithin(ctx context.Context, limit int, wait time.Duration)
 	}
 	now := time.Now()
 	tasks := make([]*task, 0, len(jobs))
-	// More jobs than were asked for have no slots. Their leases end by themselves.
+	// Jobs beyond the limit have no slots. They are dropped, and their leases expire.
 	for _, raw := range jobs[:min(len(jobs), limit)] {
 		j := Job{Raw: raw, ReceivedAt: now}
 		if err := json.Unmarshal(raw, &j); err != nil {
 			return nil, fmt.Errorf("the dispatcher sent an invalid job: %w", err)
 		}
-		// By the database's clock, which set LeaseUntil.
+		// ClaimedAt is by the database's clock, as LeaseUntil is.
 		j.ClaimedAt = j.LeaseUntil.Add(-w.cfg.Lease)
 		tasks = append(tasks, &task{Job: j})
 	}

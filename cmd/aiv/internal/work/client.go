@@ -93,7 +93,7 @@ type statusError struct {
 	}
 }
 
-// Error tells a refusal by the dispatcher from a response of something before it, which has no problem document.
+// Error distinguishes a refusal by the dispatcher from the response of a proxy, which has no problem code.
 func (e *statusError) Error() string {
 	if e.problem.Code == "" {
 		return fmt.Sprintf("%s returned status %d with a body that is not from aiv dispatch; check -url and proxies", e.route, e.status)
@@ -128,7 +128,8 @@ type backoff struct{ last time.Duration }
 
 // sleep returns early when ctx is done.
 func (b *backoff) sleep(ctx context.Context) {
-	// Between half of it and all of it, so that workers that failed together do not return together.
+	// The wait is a random time from half of b.last to b.last, so that workers that failed together do not retry
+	// together.
 	b.last = min(max(2*b.last, 100*time.Millisecond), 5*time.Second)
 	t := time.NewTimer(b.last/2 + rand.N(b.last/2))
 	defer t.Stop()

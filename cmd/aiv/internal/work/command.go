@@ -55,7 +55,7 @@ func (c Command) Execute(ctx context.Context, job Job) Outcome {
 		err = cmd.Wait()
 	}
 	switch {
-	// Whatever the command printed, it may have been cut off.
+	// What the command has printed may be incomplete.
 	case ctx.Err() != nil:
 		if started {
 			if killAt.IsZero() {
@@ -119,7 +119,7 @@ func killGroup(pid int, at time.Time) {
 	syscall.Kill(-pid, syscall.SIGKILL)
 }
 
-// lastLine returns the last line that is not blank, as a message of the job's error.
+// lastLine returns the last line that is not blank, for the message of the job's error.
 func lastLine(b []byte) string {
 	text := strings.TrimRight(string(b), " \t\r\n")
 	return strings.TrimSpace(printable(text[strings.LastIndexByte(text, '\n')+1:]))
@@ -132,7 +132,8 @@ type head struct {
 	over bool
 }
 
-// Write implements io.Writer. It takes everything, because after an error the command would get SIGPIPE.
+// Write implements io.Writer. It takes everything, because an error would end the copying, and the command would then
+// get SIGPIPE.
 func (h *head) Write(p []byte) (int, error) {
 	keep := min(len(p), h.max-len(h.b))
 	h.b, h.over = append(h.b, p[:keep]...), h.over || keep < len(p)

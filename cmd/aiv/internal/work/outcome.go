@@ -120,7 +120,7 @@ func settle(id *attempt, o Outcome) (s settlement) {
 		s.attrs = n.Attrs
 		return s
 	}
-	// It also sets the name that the log gets.
+	// head also sets s.outcome, which is logged.
 	head := func(outcome string) header {
 		s.outcome = outcome
 		return header{id, outcome}

@@ -75,7 +75,7 @@ func (w *worker) settle(ctx context.Context, batch []settlement) {
 				w.settle(ctx, batch[i:i+1])
 			}
 			return
-		// An answer that the dispatcher does not accept fails its job. That failure is valid, so this recursion ends.
+		// An answer that the dispatcher does not accept fails its job. The failure is valid, so the recursion ends.
 		case invalid && !foreign && batch[0].outcome == "completed":
 			s := newSettlement(batch[0].task, invalidAnswer(e.faults()))
 			s.attrs = batch[0].attrs
@@ -95,7 +95,7 @@ func (w *worker) abandon(batch []settlement, err error) {
 	tasks := make([]*task, len(batch))
 	for i, s := range batch {
 		tasks[i] = s.task
-		// The lease is not renewed any more.
+		// From here on the lease is not renewed.
 		w.release(s.task)
 	}
 	for part := range slices.Chunk(attempts(tasks), maxLogged) {
@@ -142,7 +142,7 @@ func (w *worker) renew(ctx context.Context) {
 		}
 		var err error
 		due, err = w.renewOnce(ctx, due)
-		// In time for the next round, or at once if this one took longer.
+		// The next round begins on time, or at once if this one took longer.
 		next.Reset(time.Until(round.Add(every)))
 		if err != nil && ctx.Err() == nil && !w.refused(err) {
 			w.cfg.Log.Warn("cannot renew leases; retrying", "jobs", len(due), "error", err)
@@ -162,7 +162,7 @@ func (w *worker) renewOnce(ctx context.Context, jobs []attempt) (failed []attemp
 				ID, State string
 				Attempt   int64
 			}
-			// The lease is taken to begin before the request: the dispatcher's begins later.
+			// The lease is counted from before the request, so it ends here no later than at the dispatcher.
 			sent := time.Now()
 			body := map[string]any{"lease_seconds": int(w.cfg.Lease / time.Second), "jobs": part}
 			if e := w.client.call(ctx, min(w.cfg.Lease/3, callTime), "/heartbeat", body, &states); e != nil {

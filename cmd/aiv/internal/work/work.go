@@ -45,7 +45,7 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg: cfg, client: newClient(cfg.URL, cfg.Token),
 		held: make(map[string]*task), results: make(chan settlement, cfg.Parallel),
 	}
-	// Claiming ends with ctx: by a signal, or by fail. What must go on after that uses outlasting.
+	// Claiming ends with ctx, which a signal or fail cancels. What must go on after that uses outlasting.
 	var stop context.CancelFunc
 	ctx, stop = context.WithCancel(ctx)
 	defer stop()
@@ -55,7 +55,7 @@ func Run(ctx context.Context, cfg Config) error {
 	defer w.endJobs()
 	defer context.AfterFunc(cfg.Kill, w.endJobs)()
 
-	// Leases are renewed until the last settlement, or a job that is ready could be lost meanwhile.
+	// Leases are renewed until the last settlement, so that no finished job is lost before it is settled.
 	renewing, endRenewing := context.WithCancel(outlasting)
 	var renewal sync.WaitGroup
 	renewal.Go(func() { w.renew(renewing) })
@@ -70,7 +70,7 @@ func Run(ctx context.Context, cfg Config) error {
 
 	context.AfterFunc(ctx, func() { time.AfterFunc(cfg.Drain, w.endJobs) }) // also while a claim is in progress
 	w.claimAll(ctx)
-	// Closing results ends settleAll after what is queued. By then nothing else is sent to it.
+	// When no job is left that could send a result, closing results ends settleAll after the queued ones.
 	queued := make(chan struct{})
 	go func() {
 		defer close(queued)

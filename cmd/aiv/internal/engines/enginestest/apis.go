@@ -49,14 +49,14 @@ func (a *api) fail(w http.ResponseWriter, f *fault) {
 	json.NewEncoder(w).Encode(a.errorBody(f))
 }
 
-// exactly returns the path function of an API whose path does not have the model.
+// exactly returns a path function for an API whose path does not name the model.
 func exactly(path string) func(string) (string, bool) {
 	return func(p string) (string, bool) { return "", p == path }
 }
 
 type object = map[string]any
 
-// orNull returns a text, or null where the API gives null for none.
+// orNull returns nil, which is encoded as null, for an empty text.
 func orNull(text string) any {
 	if text == "" {
 		return nil
@@ -78,8 +78,8 @@ func toolsTogether(_ string, body map[string]any) *fault {
 	return nil
 }
 
-// apis are the fakes by the names of the engines. Links lead to the documents that they were written from. Each short
-// answer names and cites the invented brand Kovalt, unless the API cannot cite.
+// apis are the fakes by the names of the engines. The links are the documents that they follow. Each short answer names
+// the invented brand Kovalt, and cites it if the API can cite.
 var apis = map[string]api{
 	// https://platform.openai.com/docs/api-reference/responses
 	"openai": {

@@ -155,7 +155,7 @@ func (s *Server) check(r *http.Request, body []byte) *fault {
 		return a.badKey(key)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
-	// A form tells integers from other numbers.
+	// Numbers stay as text, so that a form can tell integers from other numbers.
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
@@ -164,7 +164,7 @@ func (s *Server) check(r *http.Request, body []byte) *fault {
 	if path := a.form.check(v, ""); path != "" {
 		return a.unknown(path)
 	}
-	// The form of every API is an object.
+	// This cannot panic: the form of every API is an object.
 	o := v.(map[string]any)
 	if model == "" {
 		model, _ = o["model"].(string)
