@@ -43,11 +43,12 @@ func ReadActing(ctx context.Context, db store.Querier, account, credential store
 	if len(found) == 0 {
 		return Acting{ID: credential, State: "revoked"}, nil
 	}
-	// The newest first. A rotation may be repeated after its successor was revoked, so a credential may have several.
+	// The newest comes first. A credential may have several successors: it can be rotated again after its successor was
+	// revoked.
 	slices.SortFunc(found, func(a, b descendant) int { return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), b.ID.Compare(a.ID)) })
 	acting := Acting{ID: found[0].ID, State: found[0].State}
 	for i := range found {
-		// The newest valid one.
+		// The newest valid credential acts.
 		if d := &found[i]; d.State == "active" {
 			acting.Credential = &Credential{
 				ID: d.ID, AccountID: account, Name: d.Name, KeyPrefix: d.KeyPrefix, Scopes: d.Scopes,
@@ -59,8 +60,8 @@ func ReadActing(ctx context.Context, db store.Querier, account, credential store
 	return acting, nil
 }
 
-// readActing reads no key_hash, which aiv dispatch may not read. UNION removes duplicates, so that it ends even if
-// credentials formed a circle.
+// readActing reads no key_hash, which aiv dispatch may not read. UNION removes duplicates, so that it would end even
+// if credentials formed a circle.
 const readActing = `
 WITH RECURSIVE chain (id) AS (
   SELECT id FROM credentials WHERE account_id = $1 AND id = $2

@@ -19,7 +19,7 @@ type CredentialCache struct {
 
 	mu          sync.RWMutex
 	revision    int64
-	credentials map[Hash]*Credential // valid ones only, when they were read
+	credentials map[Hash]*Credential // that were valid when they were read
 }
 
 // maxCached bounds a cache to about 5 MiB. When it is full, an arbitrary half of the keys is dropped.

@@ -100,7 +100,6 @@ func (a *Admin) RotateKey(ctx context.Context, id store.ID, grace time.Duration,
 		if expires != nil {
 			expiry = t.expiry()
 		}
-		// The successor first, so that there is always a valid key.
 		if _, err := tx.Exec(ctx, createCredential, next, old.AccountID, old.Name, prefix, hash[:], old.Scopes, own, expiry, id); err != nil {
 			return err
 		}
@@ -246,7 +245,7 @@ func (t *Terms) Check() error {
 	return checkRateLimit(t.RateLimit)
 }
 
-// expiry returns the time to store: nil, if it is not given and for never.
+// expiry returns the time to store; nil: the credential never expires, which is also the default.
 func (t *Terms) expiry() *time.Time {
 	if t.ExpiresAt == nil || t.ExpiresAt.IsZero() {
 		return nil

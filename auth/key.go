@@ -50,7 +50,7 @@ func hashOf(key, start string) (Hash, error) {
 
 // newSecret returns a new raw key or token, which begins with start, its public prefix and its hash.
 func newSecret(start string) (key, prefix string, hash Hash) {
-	// 256 bits, which have at most 43 digits in base 62. rand.Read never fails.
+	// 32 bytes are a number of 43 digits or fewer in base 62. rand.Read never fails.
 	random := make([]byte, 32)
 	rand.Read(random)
 	digits := base62(new(big.Int).SetBytes(random), randomLength)
@@ -60,9 +60,9 @@ func newSecret(start string) (key, prefix string, hash Hash) {
 	return key, key[:prefixLength], sha256.Sum256([]byte(key))
 }
 
-// checksum returns the checksum of a key without its last characters, most significant digit first.
+// checksum returns the last characters of a key, a CRC-32 in base 62 of body, which is all that precedes them.
 func checksum(body []byte) (b [checksumLength]byte) {
-	// 32 bits have at most 6 digits in base 62.
+	// The most significant digit comes first. Six digits are enough for 32 bits.
 	sum := crc32.ChecksumIEEE(body)
 	for i := checksumLength - 1; i >= 0; i-- {
 		b[i] = alphabet[sum%62]

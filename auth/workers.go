@@ -29,7 +29,7 @@ func (a *Admin) CreateWorker(ctx context.Context, name string, providers []strin
 		return Worker{}, "", errors.New("the worker's name is empty")
 	}
 	if providers != nil {
-		// An empty list would allow nothing, and nil allows all.
+		// nil allows all providers. An empty list would allow none.
 		if providers = unique(providers); len(providers) == 0 {
 			return Worker{}, "", errors.New("the list of providers is empty; leave it out to allow all")
 		}
@@ -38,7 +38,6 @@ func (a *Admin) CreateWorker(ctx context.Context, name string, providers []strin
 	token, _, hash := newSecret(tokenStart)
 	w := Worker{ID: store.NewID(), Name: name, Providers: providers}
 	err := a.change(ctx, "workers.create", w.ID.Text("wrk"), map[string]any{"name": name, "providers": providers}, func(tx pgx.Tx) error {
-		// Without providers, none need to be known.
 		var known []string
 		if err := tx.QueryRow(ctx, knownProviders, providers).Scan(&known); err != nil {
 			return err

@@ -45,7 +45,7 @@ func (m *Model) Measures(measurementType string) bool {
 func (m *Model) Covers(country, language string) (coversCountry, coversLanguage bool) {
 	coversCountry = m.Countries == nil || slices.Contains(m.Countries, country)
 	coversLanguage = m.Languages == nil || slices.ContainsFunc(m.Languages, func(l string) bool {
-		// A longer language with this prefix has a byte behind it.
+		// A language that is not l and has the prefix l is longer, so the index is valid.
 		return l == language || strings.HasPrefix(language, l) && language[len(l)] == '-'
 	})
 	return coversCountry, coversLanguage
@@ -64,7 +64,7 @@ type Methodology struct {
 type Question struct {
 	ID        string
 	AccountID *store.ID // nil: shared by all accounts
-	Text      string    // never changes, as Language and Country
+	Text      string    // never changes; neither do Language and Country
 	Language  string
 	Country   string
 	Topic     string

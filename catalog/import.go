@@ -35,7 +35,8 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 	}
 	n := Imported{in.providers.Len(), in.methodologies.Len(), in.models.Len(), in.questions.Len()}
 	err := store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
-		// Into temporary tables, before any lock is taken: the client may be slow. Merge checks and writes the rows.
+		// Copy fills temporary tables before any lock is taken, because it may take long. Merge then checks and writes
+		// the rows.
 		if err := jsonl.Copy(ctx, tx, &in.providers, &in.methodologies, &in.models, &in.questions); err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 			}
 			changed += rows
 		}
-		// The revision stays, so that no process reads the catalog again.
+		// Without a change the revision stays, and no process reads the catalog again.
 		if changed == 0 {
 			return nil
 		}

@@ -53,7 +53,7 @@ func (in *incoming) add(l *jsonl.Line) {
 			jsonl.ListOrNull(l, "countries", CountryPattern()), jsonl.ListOrNull(l, "languages", LanguagePattern()),
 			jsonl.Field[bool](l, "grounded_search"))
 	case "question":
-		// The texts are read before the question is added, because they have checks of their own.
+		// The topic and the tags have further checks, so they are read before the row is added.
 		topic, tags := jsonl.Field[string](l, "topic"), jsonl.List(l, "tags", nil)
 		if l.Has("topic") && topic == "" {
 			l.Errorf("topic must not be empty")
@@ -64,7 +64,7 @@ func (in *incoming) add(l *jsonl.Line) {
 		in.questions.Add(l, jsonl.Matching(l, "id", IDPattern()), jsonl.IDOrNull(l, "account_id", "acct", "an account"),
 			jsonl.Text(l, "text"), jsonl.Matching(l, "language", LanguagePattern()), jsonl.Matching(l, "country", CountryPattern()),
 			topic, tags, jsonl.OneOf(l, "status", QuestionStatuses...))
-	// The kind is unknown or missing, and reported: nothing is known about the other members.
+	// OneOf has recorded that the kind is unknown or missing. Other members cannot be checked without it.
 	default:
 		l.SkipRest()
 	}

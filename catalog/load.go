@@ -62,7 +62,7 @@ func Read(ctx context.Context, pool *pgxpool.Pool) (*Snapshot, error) {
 	s := &Snapshot{pool: pool}
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		var b pgx.Batch
-		// All in one round trip and one snapshot.
+		// The batch is one round trip, and all statements see one snapshot.
 		b.Queue(selectRevision).QueryRow(func(row pgx.Row) error { return row.Scan(&s.Revision) })
 		b.Queue(selectModels, Dependencies).Query(func(rows pgx.Rows) (err error) {
 			s.Models, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Model])
@@ -77,7 +77,7 @@ func Read(ctx context.Context, pool *pgxpool.Pool) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Pointers into s.Models, which is not changed any more.
+	// The map points into s.Models, which does not change from here on.
 	s.models = make(map[string]*Model, len(s.Models))
 	for i := range s.Models {
 		s.models[s.Models[i].ID] = &s.Models[i]

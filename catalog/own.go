@@ -94,7 +94,7 @@ func (o *OwnQuestions) prepare(ctx context.Context, tx pgx.Tx, account store.ID)
 	if questions > MaxOwnQuestions {
 		return questions, nil
 	}
-	// Questions that were imported have no hash yet. This writes it once.
+	// Questions that were imported have no hash until this transaction writes it.
 	rows, err := tx.Query(ctx, readUnhashed, account)
 	if err != nil {
 		return 0, err

@@ -34,7 +34,7 @@ func Questions(ctx context.Context, db store.Querier, account store.ID, f Questi
 func (f *QuestionFilter) query(all, tagged string, page store.Page) *store.KeysetQuery {
 	q := &store.KeysetQuery{Select: all, Order: []string{"q.id"}, Oldest: true, Page: page}
 	if f.Tag != "" {
-		// The rows of a tag have the order, so the page must be read through them.
+		// The rows of a tag are in the order of question ids, so the page is read through them.
 		q.Select, q.First = tagged, true
 		q.Order, q.Named = []string{"t.question_id"}, []string{"id"}
 	}

@@ -120,7 +120,7 @@ func (s *Snapshot) List(f ModelFilter, page store.Page) []Model {
 	if page.After != nil {
 		var exact bool
 		from, exact = slices.BinarySearchFunc(s.Models, page.After.Text, func(m Model, id string) int { return strings.Compare(m.ID, id) })
-		// The model of the position was on the page before; it need not exist any more.
+		// The model at the position was the last one of the page before. It may no longer exist.
 		if exact {
 			from++
 		}

@@ -34,7 +34,7 @@ func Backdate(ctx context.Context, pool *pgxpool.Pool, accountID store.ID, past 
 		completed[i], failed[i], canceled[i] = p.Completed, p.Failed, p.Canceled
 	}
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		// Before the times change: a record is found by the time at which its run was created.
+		// The records go before the times change, because a record is found by the time of its run's creation.
 		if err := forgetKeys(ctx, tx, accountID, ids); err != nil {
 			return fmt.Errorf("forget the keys of backdated runs: %w", err)
 		}

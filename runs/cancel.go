@@ -22,11 +22,10 @@ var (
 // ErrNotFound if the account has no such run, and the run with ErrFinal if the run has ended in another way.
 func (r *Runs) Cancel(ctx context.Context, account, id store.ID) (*Run, error) {
 	run, err := cancel(ctx, r.cfg.Pool, r.cfg.Finished, account, id)
-	// Otherwise the run does not exist or is final already. The read is not part of the transaction, but final runs
-	// stay final.
 	if run != nil || err != nil {
 		return run, err
 	}
+	// The run does not exist or was final already. The read is not part of the transaction, but final runs stay final.
 	switch run, err = get(ctx, r.cfg.Reads, account, id); {
 	case err != nil:
 		return nil, err

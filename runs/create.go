@@ -53,7 +53,7 @@ func (r *Runs) create(ctx context.Context, q *CreateRequest) (*CreateResult, err
 		return r.replayOr(ctx, q, err)
 	}
 	for range maxClaims {
-		// nil without an error: the key is taken, so this is a replay or a conflict.
+		// A nil result without an error means that the key is taken: the request is a replay or a conflict.
 		if result, err := r.write(ctx, q, methodology); result != nil || err != nil {
 			return result, err
 		}
@@ -95,7 +95,7 @@ func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) 
 	// are seen.
 	unfinished := r.unfinished.add(run.AccountID, jobs)
 	defer r.unfinished.add(run.AccountID, -jobs)
-	// Small and large runs, metered or not, have four batchers, so that none waits for another.
+	// Small and large runs, metered or not, have separate batchers, so that none waits for runs of another kind.
 	batcher, large := r.small, r.large
 	if q.Proposal.Orderer.isMetered(unfinished) {
 		batcher, large = r.metered, r.largeMetered
@@ -104,12 +104,12 @@ func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) 
 		batcher = large
 	}
 	result, err := batcher.Do(ctx, p)
+	// With an error, result is the zero value.
 	switch {
 	case waitedForKey(err) || result.inUse:
 		return nil, ErrKeyInUse
 	case result.quota != nil:
 		return nil, result.quota
-	// With an error, result is the zero value.
 	case err != nil || !result.written:
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (q *CreateRequest) replay(ctx context.Context, db store.Querier) (*CreateRe
 // hash as before.
 func (p *Proposal) hash() idempotency.Hash {
 	fields := make([]string, 0, len(p.ModelIDs)+len(p.QuestionIDs)+8)
-	// The lengths keep an id from counting in the other list.
+	// The lengths of the lists tell where one ends and the next begins.
 	fields = append(fields, strconv.Itoa(len(p.ModelIDs)))
 	fields = append(fields, p.ModelIDs...)
 	fields = append(fields, strconv.Itoa(len(p.QuestionIDs)))
@@ -167,7 +167,7 @@ func (r *Runs) CreateTx(ctx context.Context, tx pgx.Tx, q *CreateRequest, method
 	jobs := int64(p.run.TotalJobs)
 	unfinished := r.unfinished.add(p.run.AccountID, jobs)
 	defer r.unfinished.add(p.run.AccountID, -jobs)
-	// Not through a batcher: the transaction is the caller's.
+	// A batcher would use a transaction of its own.
 	write := r.insertTx
 	if q.Proposal.Orderer.isMetered(unfinished) {
 		write = func(ctx context.Context, tx pgx.Tx, batch []*pending) ([]writeResult, error) {

@@ -41,7 +41,7 @@ func (d *decoder) row(row pgx.CollectableRow) (r Run, err error) {
 		raw = raw[1:]
 		return v
 	}
-	// In the order of columns, which is the order of the fields of Run.
+	// The columns are in the order of the fields of Run.
 	copy(r.ID[:], next())
 	copy(r.AccountID[:], next())
 	copy(r.CredentialID[:], next())

@@ -47,7 +47,7 @@ func within(most string, write boundedWrite) batchWrite {
 }
 
 // forTheRest returns write for the requests of one key, which have waited since they arrived: the later ones for the
-// earlier ones. The session's lock_timeout counts from the arrival of the first.
+// earlier ones. The session's lock_timeout counts from the arrival of the first request.
 func forTheRest(write boundedWrite) batchWrite {
 	return func(ctx context.Context, batch []*pending) ([]writeResult, error) {
 		return write(ctx, batch, lockWait{passed: time.Since(batch[0].arrived)})

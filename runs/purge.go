@@ -46,7 +46,7 @@ func (p *Purger) FinishedBefore(ctx context.Context, before time.Time, remember 
 		return total, err
 	}
 	var accounts []store.ID
-	// Accounts in the order of ids, a page at a time.
+	// Accounts are read in the order of ids, a page at a time.
 	for last := (store.ID{}); ; last = accounts[len(accounts)-1] {
 		if accounts, err = store.Collect(ctx, p.Pool, pgx.RowTo[store.ID], listAccountIDs, last); err != nil {
 			return total, err
@@ -55,7 +55,7 @@ func (p *Purger) FinishedBefore(ctx context.Context, before time.Time, remember 
 			break
 		}
 		for _, account := range accounts {
-			// Runs created after createdBefore may still be replayed, so they stay even if they have finished.
+			// The keys of runs that were created after createdBefore may still be replayed, so these runs stay.
 			if err := p.account(ctx, account, &before, &createdBefore, &total); err != nil {
 				return total, fmt.Errorf("purge runs: %w", err)
 			}
@@ -72,7 +72,7 @@ func (p *Purger) Account(ctx context.Context, account store.ID) (total Purged, e
 		if err := p.cancelOpen(ctx, account); err != nil {
 			return total, err
 		}
-		// Until a round deletes nothing: a transaction that was in progress may have added a run.
+		// The loop ends when a round deletes nothing: a transaction that was in progress may have added a run.
 		before := total
 		if err := p.account(ctx, account, nil, nil, &total); err != nil {
 			return total, fmt.Errorf("delete the runs of an account: %w", err)
@@ -108,7 +108,7 @@ type purgeable struct {
 
 // account deletes runs of an account, oldest first. nil bounds select all final runs.
 func (p *Purger) account(ctx context.Context, account store.ID, finishedBefore, createdBefore *time.Time, total *Purged) error {
-	// Before the first run.
+	// This position precedes all runs.
 	after, afterID := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}, store.ID{}
 	for {
 		found, err := store.Collect(ctx, p.Pool, pgx.RowToStructByPos[purgeable], readPurgeable,
@@ -141,7 +141,7 @@ func (p *Purger) account(ctx context.Context, account store.ID, finishedBefore, 
 
 // step deletes final runs in one transaction.
 func (p *Purger) step(ctx context.Context, account store.ID, candidates []store.ID, total *Purged) error {
-	// Outside the transaction, because Prepare may take a lock that claims wait for (jobs.Unqueue).
+	// Prepare runs outside the transaction, because it may take a lock that claims wait for (jobs.Unqueue).
 	for _, t := range p.Tables {
 		if t.Purge.Prepare == nil {
 			continue
@@ -155,7 +155,7 @@ func (p *Purger) step(ctx context.Context, account store.ID, candidates []store.
 		if _, err := tx.Exec(ctx, lockPurge); err != nil {
 			return err
 		}
-		// Tables whose rows are locked before rows of runs, as other transactions do.
+		// Other transactions, too, lock rows of these tables before rows of runs.
 		for _, t := range p.Tables {
 			if t.Purge.Lock == nil {
 				continue
@@ -183,7 +183,7 @@ func (p *Purger) step(ctx context.Context, account store.ID, candidates []store.
 		if err != nil {
 			return err
 		}
-		// Rows of other packages that belong to the runs, while the runs still exist.
+		// Rows of other packages that belong to the runs are deleted before the runs.
 		for _, t := range p.Tables {
 			if t.Purge.Delete == nil {
 				continue

@@ -88,7 +88,7 @@ func (r *Runs) retryMetered(ctx context.Context, batch []*pending) ([]writeResul
 			results[i].inUse = true
 			continue
 		}
-		// The wait is short, because further runs of the account follow.
+		// Each wait is short, because further runs of the account wait behind this one.
 		one, err := r.writeMetered(ctx, batch[i:i+1], lockWait{most: batchLockWait})
 		switch {
 		case waitedForKey(err):
@@ -129,7 +129,7 @@ func (r *Runs) writeFitting(ctx context.Context, tx pgx.Tx, batch []*pending, wa
 	if len(fitting) == 0 {
 		return results, nil
 	}
-	// A key may have been taken since lockMonths looked it up; its run is then not written.
+	// A key may have been taken since lockMonths looked it up. insertTx then does not write its run.
 	inserted, err := r.insertTx(ctx, tx, fitting)
 	// inserted is nil after an error.
 	for k, i := range at[:len(inserted)] {

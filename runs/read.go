@@ -44,7 +44,7 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 		if f.ModelID != "" {
 			s.Where("? = ANY (r.model_ids)", f.ModelID)
 		}
-		// Among, because the ids find the rows and no other filter must choose the index.
+		// The ids find the rows, so no other filter may choose the index.
 		restrict(s.Among)
 		return store.ReadPageFunc(ctx, db, &s, newDecoder().row)
 	}

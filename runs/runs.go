@@ -151,7 +151,7 @@ func New(cfg Config) *Runs {
 	}
 	r.small = batch.New(config)
 
-	// Runs of any size above maxBatchJobs. A batch has one of them, because each exceeds MaxWeight by itself.
+	// Each large run exceeds MaxWeight by itself, so it is a batch of its own.
 	large := config
 	large.Flush, large.Retry = within(batchLockWait, r.writeLarge), forTheRest(r.writeLarge)
 	large.MaxWaiting = min(cfg.MaxWaiting, maxLargeWaiting)

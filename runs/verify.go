@@ -65,7 +65,8 @@ WHERE (r.id, r.credential_id, r.total_jobs, r.measurement_type, r.methodology_ve
   (u.run_id, u.credential_id, u.jobs, u.measurement_type, u.methodology_version, u.created_at)`,
 		},
 		{
-			// Of purged runs only the sums are known, so completed, failed and canceled are bounds.
+			// Of purged jobs only the number is known, not how they ended. So completed, failed and canceled jobs are
+			// compared as a sum, and each of them may only exceed what the runs have.
 			Name: "account_months",
 			Doc:  "An account's totals of a month equal the sums over its runs and the runs that were purged.",
 			Query: `

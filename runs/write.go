@@ -46,8 +46,7 @@ func (r *Runs) writeSmall(ctx context.Context, batch []*pending, wait lockWait) 
 	results, err := r.insert(ctx, batch, wait)
 	if store.IsLockTimeout(err) && !waitedForKey(err) && !waitedForMonth(err) {
 		// A lock on a table delays every run, so the batch waits for it as a whole. A wait behind another waiter for a
-		// month returns the same error and is treated in the same way.
-		// The failed statement has written nothing.
+		// month returns the same error and is treated in the same way. The failed statement has written nothing.
 		results, err = r.insert(ctx, batch, lockWait{})
 	}
 	return results, err
@@ -65,7 +64,7 @@ func (r *Runs) insert(ctx context.Context, batch []*pending, wait lockWait) ([]w
 		return r.writeTx(ctx, conn, batch, wait)
 	}
 	var b pgx.Batch
-	// The setting is local: it ends with the implicit transaction.
+	// The setting ends with the implicit transaction.
 	if sql, arg := wait.setting(); sql != "" {
 		b.Queue(sql, arg)
 	}
@@ -105,7 +104,7 @@ func (r *Runs) insertTx(ctx context.Context, tx pgx.Tx, batch []*pending) ([]wri
 	if store.IsCitus(tx.Conn()) {
 		return r.insertOnCitus(ctx, tx, batch)
 	}
-	// The jobs of all runs, although some keys may be taken.
+	// Runs whose keys turn out to be taken are counted, too.
 	jobs := 0
 	for _, p := range batch {
 		jobs += p.run.TotalJobs
@@ -135,7 +134,7 @@ func (r *Runs) copyAndCountJobs(ctx context.Context, tx pgx.Tx, batch []*pending
 	var accounts []store.ID
 	var jobs []int32
 	for i, p := range batch {
-		// Its key is taken, so it has no row.
+		// The key of the run is taken, so there is no row to which jobs could refer.
 		if !results[i].written {
 			continue
 		}

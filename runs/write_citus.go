@@ -19,7 +19,7 @@ func (r *Runs) insertOnCitus(ctx context.Context, tx pgx.Tx, batch []*pending) (
 	for i, p := range batch {
 		requests[i] = idempotency.Request{Scope: p.request.scope(), Key: p.request.Key, Hash: p.hash, RunID: p.run.ID, Response: p.response}
 	}
-	// First of all, because it waits for other transactions with the same keys.
+	// The keys are claimed first, because that waits for other transactions with the same keys.
 	ids, err := idempotency.ClaimOnCitus(ctx, tx, requests)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (r *Runs) insertOnCitus(ctx context.Context, tx pgx.Tx, batch []*pending) (
 	var free []*pending
 	jobs := 0
 	for i, p := range batch {
-		// The id of a run is among the claimed ones only if its key was free.
+		// An id was claimed only if the key of its run was free.
 		if results[i].written = claimed[p.run.ID]; results[i].written {
 			free = append(free, p)
 			jobs += p.run.TotalJobs
@@ -41,7 +41,6 @@ func (r *Runs) insertOnCitus(ctx context.Context, tx pgx.Tx, batch []*pending) (
 	if len(free) == 0 {
 		return results, nil
 	}
-	// Only the runs whose keys were free.
 	c := newBatchColumns(free)
 	var b pgx.Batch
 	b.Queue(citusInsertRuns, c.accounts, c.ids, c.credentials, c.types, c.methodologies, c.models, c.questions, c.repetitions, c.locales,
@@ -72,7 +71,7 @@ func (r *Runs) countOnCitus(ctx context.Context, tx pgx.Tx, runs []*pending) err
 		o := byAccount[p.run.AccountID]
 		byAccount[p.run.AccountID] = ordered{o.runs + 1, o.jobs + int64(p.run.TotalJobs)}
 	}
-	// Not a prepared statement: its text depends on the number of accounts.
+	// The statement is not prepared, because its text depends on the number of accounts.
 	args := []any{pgx.QueryExecModeExec}
 	for _, account := range slices.SortedFunc(maps.Keys(byAccount), store.ID.Compare) {
 		args = append(args, account.UUID(), byAccount[account].runs, byAccount[account].jobs)

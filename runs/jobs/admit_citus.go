@@ -43,7 +43,8 @@ func (w *waitingKeys) empty() bool {
 func (d *Dispatcher) readBacklogOnCitus(ctx context.Context, conn *pgx.Conn) (*waitingKeys, error) {
 	w := &waitingKeys{}
 	var b pgx.Batch
-	// Reachable adds the accounts on reachable servers as the last parameter, and sends its own text.
+	// Reachable replaces the empty text by its statement, and adds the accounts on reachable servers as the last
+	// parameter.
 	b.Queue("", d.cfg.Outage.Reachable(citusArrivals)).Query(func(rows pgx.Rows) error {
 		var k runKey
 		var canceled bool

@@ -75,12 +75,12 @@ func (s *supply) serve(d *demand, turn *int64, alone bool) (grants []grant) {
 			heap.Fix(q, 0)
 			continue
 		}
-		// One job, then the next account. The last account need not wait for others.
+		// An account gets one job at a time, unless it is the last one in the queue.
 		n := 1
 		if q.Len() == 1 {
 			n = left
 		}
-		// The grant may have fewer jobs, because it is of one span.
+		// The grant may have fewer jobs, because all its jobs are of one span.
 		g := a.take(provider, min(n, s.capacity[provider]))
 		n = int(g.jobs())
 		left -= n
@@ -95,7 +95,7 @@ func (s *supply) serve(d *demand, turn *int64, alone bool) (grants []grant) {
 		// The provider that has served gets the account's highest turn.
 		*turn++
 		a.turns[provider] = *turn
-		// Without further jobs for the claim the turn is 0, so the account comes first and leaves the queue.
+		// Without further jobs for the claim, the turn is 0. The account is then first, and leaves the queue.
 		q.entries[0].turn = a.turn(d, s.capacity)
 		heap.Fix(q, 0)
 	}
@@ -148,7 +148,7 @@ func (a *account) take(provider string, n int) grant {
 
 // extend appends a grant, or adds its jobs to the grant of the same span.
 func extend(grants []grant, g grant) []grant {
-	// Few grants: one for each span that the claim has reached.
+	// There are few grants: one for each span from which the claim got jobs.
 	for i := range grants {
 		if grants[i].span == g.span { // a span's jobs are taken in order
 			grants[i].last = g.last

@@ -80,7 +80,7 @@ func (d *Dispatcher) readClaimState(ctx context.Context, conn *pgx.Conn, demands
 	if err := read(&b); err != nil {
 		return nil, err
 	}
-	// Once: what arrives later is admitted by the next transaction.
+	// The backlog is admitted once. What arrives later is admitted by the next transaction.
 	if backlog {
 		state.changed = true
 		var b pgx.Batch

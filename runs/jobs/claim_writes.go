@@ -48,7 +48,7 @@ func (w *claimWrites) write(ctx context.Context, conn *pgx.Conn) error {
 		if err := conn.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
-		// The transaction is still open, so it can be retried as a whole.
+		// Nothing is committed yet, so inTransaction can repeat the transaction.
 		if len(w.taken) != w.expected {
 			return errChanged
 		}
@@ -177,7 +177,6 @@ func (w *claimWrites) batchSpans(b *pgx.Batch) {
 	for _, s := range slices.SortedFunc(slices.Values(w.spansOfGrants()), compareQueueKeys) {
 		switch {
 		case !s.fresh:
-		// Jobs are left.
 		case s.first <= s.last:
 			all.add(s, s.first)
 		default:

@@ -43,7 +43,7 @@ func (w *claimWrites) batchDescriptions(b *pgx.Batch) {
 				&d.questions, &p.ModelID, &p.ProviderModel, &d.first, &d.ids, &d.texts, &d.languages, &d.countries); err != nil {
 				return err
 			}
-			// Ordinality counts from 1.
+			// no is from WITH ORDINALITY, which counts from 1.
 			grants[no-1].description = &d
 		}
 		return rows.Err()

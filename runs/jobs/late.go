@@ -77,9 +77,9 @@ func lateRenewal(r *record) Reply {
 // such job of the worker's providers. The outcome expired is never recorded, so a late expiry is stale or canceled.
 func lateSettlement(r *record, o Outcome) Reply {
 	switch {
-	// Without saying whether the job exists.
+	// The reply does not reveal whether the job exists.
 	case r == nil:
-	// The settlement is repeated, such as after a lost response.
+	// The worker repeats a settlement, for example after a lost response.
 	case r.outcome == o:
 		return Reply{State: Settled}
 	case r.outcome == "" && r.canceled:

@@ -85,14 +85,13 @@ func (r *lockedRun) find(ordinal int32) int {
 func (r *lockedRun) cut(i int, ordinal int32) {
 	l := r.leases[i]
 	switch {
-	// The job was the only one.
 	case l.first == l.last:
 		r.leases = slices.Delete(r.leases, i, i+1)
-	// At the beginning, at the end, or in the middle, where the lease becomes two.
 	case ordinal == l.first:
 		l.first++
 	case ordinal == l.last:
 		l.last--
+	// A job in the middle divides the lease.
 	default:
 		rest := *l
 		rest.first, l.last = ordinal+1, ordinal-1
@@ -153,7 +152,7 @@ func (l *ledger) apply(s *Settlement, from Reporter) (Reply, bool) {
 	if i < 0 {
 		return Reply{}, false
 	}
-	// A copy. Below, its jobs are reduced to the job of the report.
+	// held is a copy, which is later reduced to the job of the report.
 	held := *r.leases[i]
 	if held.state != stateHeld || int(held.attempt) != s.Attempt || !accepts(from.Providers, held.provider) {
 		return Reply{}, false
@@ -233,7 +232,6 @@ func (l *ledger) giveBack(r *lockedRun, held *lease, s *Settlement) {
 		code, message = codeLeaseExpired, "The lease of the last try ended before a worker settled the job."
 	case held.attempt >= maxAttempts:
 	default:
-		// The job is given back.
 		r.returned++
 		r.insert(held)
 		return
@@ -270,7 +268,7 @@ func (l *ledger) finishRuns() (finished []runKey) {
 			continue
 		}
 		switch {
-		// A run that was canceled has another status, and is never changed here.
+		// apply changes only runs that are running, so none of these was canceled.
 		case r.failed == 0:
 			r.status = "completed"
 		case r.completed == 0:

@@ -59,7 +59,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) (int, error) {
 			break // none is left, or other processes have ended them
 		}
 	}
-	// Leases whose runs were locked are skipped above; these are waited for.
+	// The loop has skipped leases whose runs are locked. For the overdue ones among them, endLeases waits.
 	ended, err := d.endLeases(ctx, overdueLeases, citusOverdue, true)
 	if total += ended; err != nil {
 		return total, err
@@ -93,7 +93,7 @@ func (d *Dispatcher) endLeases(ctx context.Context, sql, onCitus string, byRun b
 		if byRun {
 			n = partOfOneRun(over)
 		}
-		// A report of no worker, which no revocation concerns.
+		// The report has no worker, so no revocation concerns it.
 		replies, err := d.reportBatch(ctx, []*report{{jobs: over[:n]}})
 		over = over[n:]
 		// The leases stay expired, so the next sweep finds them again.

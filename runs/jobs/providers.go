@@ -35,7 +35,7 @@ type ProviderLimits struct {
 
 // SetLimits changes the limits of a provider, from the next claim on.
 func (a *ProviderAdmin) SetLimits(ctx context.Context, provider string, l ProviderLimits) error {
-	// For the audit log: the limits that are set.
+	// The audit log shows the limits that are set.
 	detail := map[string]any{}
 	for name, limit := range map[string]ProviderLimit{"per_minute": l.PerMinute, "in_flight": l.InFlight} {
 		if limit.Value != nil && (*limit.Value < 0 || *limit.Value > MaxProviderLimit) {
@@ -103,8 +103,8 @@ func (a *ProviderAdmin) change(ctx context.Context, action, provider string, det
 type ProviderState struct {
 	Code              string
 	Unmet             []string // dependencies
-	PerMinute         *int     // nil, as InFlight: no limit
-	InFlight          *int
+	PerMinute         *int     // nil: no limit
+	InFlight          *int     // nil: no limit
 	PausedAt          *time.Time
 	PauseNote         *string    // of the operator, or the message of the worker
 	PauseReason       *string    // why a worker reported the provider unavailable; nil: an operator paused it
@@ -120,7 +120,6 @@ type ProviderState struct {
 // Blocked returns why no job of the provider can be claimed now, or "" if one can.
 func (p *ProviderState) Blocked() string {
 	switch {
-	// The first reason that applies.
 	case len(p.Unmet) > 0:
 		return "the provider lacks " + strings.Join(p.Unmet, ", ")
 	case p.PausedAt != nil:

@@ -40,7 +40,7 @@ func (d *Dispatcher) applyReports(ctx context.Context, reports []*report, lockTi
 		d.noteClock(l.now)
 		var late []*lateReport
 		for i, r := range reports {
-			// Nothing of the report is applied. The zero worker of a sweep is never revoked.
+			// No job of the report changes. The zero worker of a sweep is never revoked.
 			if slices.Contains(l.revoked, r.from.Worker) {
 				out[i] = response[Reply]{err: auth.ErrUnknownWorker}
 				continue

@@ -29,7 +29,7 @@ func purgeAnswers(ctx context.Context, pool *pgxpool.Pool, before time.Time, del
 			n, err := purgeAnswersOf(ctx, pool, last, before, deleted)
 			answers += n
 			switch {
-			// Such as a lost connection, which the next run would meet too.
+			// The error, such as a lost connection, would also concern the next run.
 			case err != nil && !store.ConcernsOnePart(err):
 				return answers, err
 			case err != nil:
@@ -70,7 +70,7 @@ func purgeAnswersOf(ctx context.Context, pool *pgxpool.Pool, r answeredRun, befo
 				}
 			}
 			answers += int64(len(ordinals))
-			// The last step of the run.
+			// This is the last step of the run.
 			if first+purgeStep > r.Jobs {
 				_, err = tx.Exec(ctx, noteAnswersDeleted, r.Account, r.ID, before)
 			}

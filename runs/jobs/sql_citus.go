@@ -20,7 +20,7 @@ WHERE state = 'waiting' AND until <= now() AND ` + store.AmongAccounts("account_
 )
 
 const (
-	// Each is about the runs $1, $2 and adds the condition ofRuns.
+	// Each statement deletes rows of the runs with the accounts $1 and the ids $2.
 	citusDeleteArrivals = `DELETE FROM job_arrivals k` + ofRuns + ` AND k.canceled = $3`
 	citusUnqueue        = `DELETE FROM job_queue k` + ofRuns
 	citusUnlease        = `DELETE FROM job_leases k` + ofRuns

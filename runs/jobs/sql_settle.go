@@ -78,7 +78,7 @@ FROM providers p CROSS JOIN LATERAL (
 ` + shuffledRuns + ` LIMIT 200`
 
 const (
-	// About two sweeps have skipped a lease that is overdue. Runs are shuffled by a hash that changes with the time.
+	// A lease is overdue when about two sweeps have skipped it. The order of shuffledRuns changes with the time.
 	isOverdue    = `until <= now() - interval '2 seconds'`
 	shuffledRuns = `ORDER BY md5(run_id::text || now())`
 )

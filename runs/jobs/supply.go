@@ -126,7 +126,7 @@ func (b *supplyBuilder) add(r *supplyRow) {
 	at := accountAt{a.id, *r.provider}
 	n := b.counts[at]
 	switch {
-	// A turn without jobs.
+	// The account has a turn and no jobs.
 	case r.fresh == nil:
 		b.idle.add(at.account, at.provider)
 		return
@@ -136,8 +136,8 @@ func (b *supplyBuilder) add(r *supplyRow) {
 		n.others++
 	}
 	b.counts[at] = n
-	// As many spans as were asked for: there may be more. The count of fresh ones may be lower, because they were cut
-	// at $2 jobs, but then they have more jobs than all claims together.
+	// If as many spans were read as were asked for, there may be more. readSupply also leaves out fresh spans behind
+	// others with more than $2 jobs together, but the claims of this transaction cannot use the others up.
 	a.more[at.provider] = n.fresh == *r.maxSpans || n.others == *r.maxSpans
 	a.spans[at.provider] = append(a.spans[at.provider], r.span())
 }
@@ -173,6 +173,6 @@ func compareSpans(a, b *span) int {
 		}
 		return 1
 	}
-	// Jobs of one run, so the difference fits.
+	// Both are ordinals of one run, so the difference does not overflow.
 	return int(a.first - b.first)
 }

@@ -23,7 +23,7 @@ import (
 func inTransaction(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) error {
 	onCitus, timedOut := false, false
 	for try := 1; ; try++ {
-		// Each try may get another connection.
+		// Each try may get a different connection.
 		err := pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
 			onCitus = store.IsCitus(c.Conn())
 			return f(c)

@@ -91,7 +91,7 @@ WHERE h.jobs <> COALESCE(l.jobs, 0)`,
 }
 
 const (
-	// The jobs of each run by its leases, and by its results.
+	// leasedJobs counts the jobs of each run in leases, and finalJobs the jobs that have ended with a result.
 	leasedJobs = `
 SELECT account_id, run_id, sum(last_ordinal - ordinal + 1) AS jobs, COALESCE(sum(last_ordinal - ordinal + 1) FILTER (WHERE state <> 'held'), 0) AS returned
 FROM job_leases GROUP BY account_id, run_id`

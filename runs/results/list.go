@@ -136,7 +136,7 @@ func (l *listing) read(ctx context.Context, after int32) (page []Result, more bo
 func (l *listing) readRun(ctx context.Context) error {
 	var total, running, completed, failed, canceled int
 	err := l.db.QueryRow(ctx, selectRun, l.account, l.run).Scan(&l.models, &l.questions, &l.repetitions, &total, &running, &completed, &failed, &canceled)
-	// The same error for the run of another account.
+	// The run does not exist or belongs to another account.
 	if errors.Is(err, pgx.ErrNoRows) {
 		return runs.ErrNotFound
 	}
@@ -226,7 +226,7 @@ func (l *listing) chosen(ctx context.Context, spans []span, after int32, n int) 
 				ordinals = append(ordinals, o)
 			}
 		}
-		// Choose has no more, or what it has is beyond the spans.
+		// Choose has no more ordinals, or the next ones are beyond the spans.
 		if len(found) < l.step || after > spans[len(spans)-1].last {
 			break
 		}
@@ -279,7 +279,7 @@ func (l *listing) states(ctx context.Context, ordinals []int32) ([]Result, []int
 // readAnswers adds the answers to the completed jobs of a page. An answer that was deleted stays nil.
 func (l *listing) readAnswers(ctx context.Context, page []Result) error {
 	var ordinals []int32
-	// Indexes in page, by ordinal.
+	// index has the indexes in page by ordinal.
 	index := make(map[int32]int)
 	for i := range page {
 		if page[i].Status == "completed" {

@@ -55,7 +55,7 @@ func eraseSchedules(ctx context.Context, pool *pgxpool.Pool, _ string, account s
 	for more := true; more; {
 		err := store.Step(ctx, pool, func(tx pgx.Tx) error {
 			var id store.ID
-			// Step may call this function again.
+			// Step may call this function several times.
 			more = false
 			err := tx.QueryRow(ctx, `SELECT id FROM schedules WHERE account_id = $1 ORDER BY id LIMIT 1 FOR UPDATE`, account).Scan(&id)
 			if err == pgx.ErrNoRows {

@@ -29,7 +29,7 @@ func (s *Scheduler) carryOut(ctx context.Context, account, id store.ID) (bool, e
 		}
 		// The lock lasts until the commit, and makes the occurrence, the run and the next due time one step.
 		sch, err := one(ctx, tx, lockDue, account, id)
-		// Locked, deleted, paused or carried out by another process since the round was read.
+		// The schedule is locked, or was deleted, paused or carried out since the round was read.
 		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
@@ -90,7 +90,7 @@ func (d *decision) decide(ctx context.Context) error {
 		d.skip(EntitlementRequired, "The plan %s does not include %s.", c.Plan.Code, auth.APIAccess)
 	}
 	if d.code != "" {
-		// A customer has to act, so the schedule is paused; the codes are reasons of pauses.
+		// These causes do not pass by themselves, so the schedule is paused. Each code is also a reason of a pause.
 		d.pause = d.code
 		return nil
 	}
@@ -139,7 +139,7 @@ func (d *decision) create(ctx context.Context, c *auth.Credential) error {
 		Proposal: p, Operation: idempotency.Operation{Method: "POST", Route: "/v1/schedules/" + sch.ID.Text("sched")},
 		Key: d.due.UTC().Format(time.RFC3339), Response: d.cfg.Response,
 	}, methodology)
-	// The due time is skipped, and the schedule stays active.
+	// A due time beyond the quota is skipped, and the schedule stays active.
 	if quota, ok := errors.AsType[*runs.QuotaError](err); ok {
 		d.skip(codeJobQuotaExceeded, "%s", quota.Detail())
 		return nil
@@ -203,7 +203,7 @@ func (d *decision) write(ctx context.Context, span Span) (written []Occurrence, 
 	after.NextAt, after.LastDueAt = &span.Next, &d.due
 	switch {
 	case d.run != nil:
-		// Refusals count only in a row.
+		// A run ends a series of refusals.
 		after.LastRunID, after.Refused = d.run, 0
 	case d.refused:
 		after.Refused++

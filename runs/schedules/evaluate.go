@@ -36,7 +36,7 @@ func (s *Scheduler) Evaluate(ctx context.Context) error {
 	for n := 0; n < runsOfCall; {
 		var found []waiting
 		err := s.cfg.Outage.Retry(ctx, func() (err error) {
-			// One occurrence of each schedule, without the accounts that failed a moment ago.
+			// This finds one occurrence of each schedule. It leaves out accounts that failed a moment ago.
 			found, err = store.Collect(ctx, s.cfg.Pool, pgx.RowToStructByPos[waiting], selectWaiting,
 				s.cfg.Outage.Reachable(citusSelectWaiting), s.evaluations.waiting())
 			return err
@@ -48,7 +48,6 @@ func (s *Scheduler) Evaluate(ctx context.Context) error {
 		for _, w := range found {
 			byAccount[w.Account] = append(byAccount[w.Account], w)
 		}
-		// One run of each account in a round.
 		evaluated := inParallel(evaluationWorkers, slices.Collect(maps.Values(byAccount)), func(of []waiting) bool {
 			return s.evaluateOne(ctx, of, &tried)
 		})
@@ -69,7 +68,6 @@ func (s *Scheduler) evaluateOne(ctx context.Context, of []waiting, tried *sync.M
 		if _, again := tried.LoadOrStore(w.Run, true); again {
 			continue
 		}
-		// The runs of a schedule follow each other: selectWaiting returns only the first.
 		done, err := s.evaluate(ctx, w)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -151,7 +149,7 @@ func readView(ctx context.Context, tx pgx.Tx, w waiting) (*view, error) {
 	if v.Disturbed = v.Status == "failed" || 5*v.Failed > v.Total; v.Disturbed {
 		return v, nil
 	}
-	// The latest four earlier runs of the schedule that are not disturbed, as one baseline.
+	// The baseline is the latest four earlier runs of the schedule that are not disturbed, taken together.
 	baseline, err := store.Collect(ctx, tx, pgx.RowTo[store.ID], selectBaseline, w.Account, w.Schedule, w.DueAt)
 	if err != nil {
 		return nil, err
@@ -191,7 +189,7 @@ func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *ins
 		if _, err := tx.Exec(ctx, `SELECT `+store.BoundIdle); err != nil {
 			return err
 		}
-		// The locks: what is derived for the account, its schedules, and the run.
+		// The locks are taken in this order: on what is derived for the account, on its schedules, and on the run.
 		if err := insights.LockDerived(ctx, tx, w.Account); err != nil {
 			return err
 		}
@@ -212,7 +210,7 @@ func (s *Scheduler) apply(ctx context.Context, w waiting, v *view) (changes *ins
 		if err != nil {
 			return err
 		}
-		// No row: the occurrence was evaluated or deleted since the snapshot.
+		// This changes no row if the occurrence was evaluated or deleted since the snapshot.
 		tag, err = tx.Exec(ctx, setEvaluated, w.Account, w.Schedule, w.DueAt, w.Run, now)
 		if err != nil {
 			return err

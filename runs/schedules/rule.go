@@ -167,7 +167,7 @@ func (c Clock) Span(first, now time.Time) Span {
 	}
 	for date := c.firstDate(first.UTC().AddDate(0, 0, -2)); ; date = c.nextDate(date) {
 		due := c.due(date)
-		// A date that is due at the last time or before: of first itself, or a date that the zone skipped.
+		// The search begins before first. A date that the zone skipped may be due at the same time as the next date.
 		if !due.After(s.Last) {
 			continue
 		}
@@ -182,7 +182,7 @@ func (c Clock) Span(first, now time.Time) Span {
 // LoadZone returns a time zone by its name in IANA's database. It rejects names of files that are not zones, and other
 // paths to the file of a zone, such as Europe//Rome, which a machine would not find in the binary's copy.
 func LoadZone(name string) (*time.Location, error) {
-	// Package time accepts these names, or the file system may have them.
+	// Package time accepts the first two names, and the system's files of zones may include the others.
 	switch name {
 	case "", "Local", "localtime", "Factory", "posixrules":
 		return nil, fmt.Errorf("%q is no time zone", name)

@@ -1,10 +1,10 @@
 package schedules
 
 const (
-	// countSchedules also returns the time, which all times of the new schedule are based on.
+	// countSchedules also returns the present time, from which the times of a new schedule are computed.
 	countSchedules = `SELECT count(*), clock_timestamp() FROM schedules WHERE account_id = $1`
 
-	// insertSchedule and updateSchedule return the time of the change in the place of the clock, as fields of Listed.
+	// insertSchedule and updateSchedule return the fields of Listed, with the time of the change as its Now.
 	insertSchedule = `
 INSERT INTO schedules (account_id, id, name, status, paused_reason, cadence, at_minute, weekday, day, time_zone, model_ids, question_ids,
   repetitions, measurement_type, locale, country, language, min_change, next_at, credential_id, created_at, updated_at)

@@ -6,7 +6,7 @@ import (
 	"aiv/insights/visibility"
 )
 
-// DefaultMinChange is the MinChange of a schedule whose customer does not set it. It is 0.1, in ten-thousandths.
+// DefaultMinChange is the MinChange of a schedule whose customer does not set it: 0.1.
 const DefaultMinChange visibility.Decimal = 1000
 
 // A Change has the members of a schedule that a customer changes; nil: unchanged.
@@ -40,7 +40,7 @@ func (e *InvalidError) Error() string { return e.Faults[0].At + " " + e.Faults[0
 func (c *Change) apply(s *Schedule) {
 	set(&s.Name, c.Name)
 	if c.Cadence != nil {
-		// Another cadence starts without days; the members below may set them.
+		// A cadence resets the weekday and the day. The members below may set them.
 		s.Cadence, s.Weekday, s.Day = *c.Cadence, nil, nil
 	}
 	set(&s.At, c.At)

@@ -127,7 +127,7 @@ func (s *Schedule) setStatus(status string) error {
 	case status == s.Status:
 	case status == Paused:
 		s.pause(ByCustomer)
-	// A customer may end any other pause.
+	// Only an operator ends the pause of an operator.
 	case *s.PausedReason == ByOperator:
 		return ErrOperator
 	default:
@@ -153,7 +153,7 @@ func (s *Schedule) setNext(before *Schedule, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	// The clock was ahead when it was carried out. No due time must come twice.
+	// The clock was ahead when the last due time was carried out, which must not come twice.
 	if s.LastDueAt != nil && s.LastDueAt.After(now) {
 		now = *s.LastDueAt
 	}
@@ -190,7 +190,7 @@ func (s *Schedules) Delete(ctx context.Context, account, id store.ID) error {
 		if err := lockAccount(ctx, tx, account); err != nil {
 			return err
 		}
-		// The locks come in the order in which an evaluation takes them; the schedule is the last.
+		// The schedule is locked last. The locks before it are taken in the order of an evaluation.
 		deleted, err := one(ctx, tx, getSchedule+" FOR UPDATE", account, id)
 		if err != nil {
 			return err
