@@ -26,7 +26,7 @@ func BackdateDerived(ctx context.Context, tx pgx.Tx, account, schedule store.ID,
 }
 
 const (
-	// Of a row that was created before $3, only the time of the update moves.
+	// A row that was created before $3 keeps its time of creation; only the time of its update moves.
 	backdateRecommendations = `
 UPDATE recommendations SET created_at = CASE WHEN created_at >= $3 THEN $4 ELSE created_at END, updated_at = $4
 WHERE account_id = $1 AND schedule_id = $2 AND updated_at >= $3`

@@ -112,7 +112,7 @@ func (e *Evaluation) findings() map[string]*finding {
 			}
 		}
 	}
-	// With none, all findings are unusable, and open alerts stay open.
+	// Without a baseline no finding is usable, and open alerts stay open.
 	var compared []visibility.Change // none without a baseline
 	if e.Comparisons != nil {
 		compared = e.Comparisons.All.Rows
@@ -133,7 +133,7 @@ func (a *application) alerts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A disturbed run says nothing about visibility: it opens an alert of its failure and leaves the others open.
+	// A disturbed run says nothing about visibility. It opens an alert about its failure and leaves the others open.
 	if a.Disturbed {
 		if _, isOpen := open[runFailed]; !isOpen {
 			a.open(runFailed, a.failure(), nil)
@@ -162,8 +162,8 @@ func (a *application) alerts(ctx context.Context) error {
 // opening returns the fingerprints of the alerts that open, in the order in which they are chosen.
 func (a *application) opening(found map[string]*finding, open map[string]openAlert) (prints []string) {
 	for print, f := range found {
-		// An alert opens at 99 %, and stays open as long as the verdict at 95 % is the same. So it does not open and
-		// close in turns.
+		// An alert opens if the change is clear at 99 %, and stays open while the verdict at 95 % is the same. So
+		// a change near the limit does not open and resolve alerts in turns.
 		if _, isOpen := open[print]; !isOpen && f.isUsable() && f.opens(a.MinChange) {
 			prints = append(prints, print)
 		}
@@ -216,7 +216,7 @@ func (a *application) alert(f *finding) Alert {
 	return alert
 }
 
-// number returns a Decimal as the database and the API have it.
+// number returns a Decimal, which must not be nil, as a fraction such as 0.25.
 func number(d *visibility.Decimal) *float64 { return new(float64(*d) / 10_000) }
 
 // failure describes a disturbed run.
@@ -258,7 +258,7 @@ func (a *application) flush(ctx context.Context) error {
 	if a.batch.Len() == 0 {
 		return nil
 	}
-	// The batch is copied, as a is used on.
+	// Statements that are queued from here on belong to the next flush.
 	b := a.batch
 	a.batch = pgx.Batch{}
 	return a.tx.SendBatch(ctx, &b).Close()

@@ -99,7 +99,7 @@ func (e *Evaluation) mentionGap(q *visibility.QuestionGap) (gap, bool) {
 	return g, true
 }
 
-// citationGap returns the gap of a host; its priority is by the number of answers.
+// citationGap returns the gap of a host. Its priority depends on the number of answers.
 func (e *Evaluation) citationGap(h *visibility.HostGap) gap {
 	g := gap{subject: h.Host, size: h.Answers, Recommendation: Recommendation{
 		Type: citationGap, Category: "off_page", Priority: "low", ModelIDs: h.Models, QuestionIDs: h.Questions,
@@ -170,8 +170,8 @@ func (a *application) recommendations(ctx context.Context) error {
 		switch {
 		case row != nil && row.isOpen():
 			a.batch.Queue(updateRecommendation, a.Account, row.ID, row.Status, row.Imported, g.Title, g.Summary, g.Priority, g.ModelIDs, g.QuestionIDs, a.Run, a.now)
-		// A status that an import has set, such as dismissed, is not changed back. One that the derivation has set to
-		// done is.
+		// A final status that an import has set stays. A recommendation that an evaluation has set to done may be
+		// suggested again.
 		case row != nil && row.Imported || open >= maxOpenSuggestions:
 		default:
 			a.suggest(g, row)

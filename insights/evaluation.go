@@ -78,8 +78,8 @@ type application struct {
 	changes *Changes
 }
 
-// cause adds an event of the evaluation. Apply records them at its end, because a Recorder comes after other
-// statements.
+// cause adds an event of the evaluation. Apply records all events after its other statements, as an [events.Recorder]
+// requires.
 func (a *application) cause(eventType string, id store.ID, data []byte) {
 	a.causes = append(a.causes, events.Cause{AccountID: a.Account, ID: a.NewID(), Type: eventType, SubjectID: id, Data: data})
 }

@@ -35,7 +35,6 @@ func (in *incoming) newEvents(ctx context.Context, tx pgx.Tx) ([]candidate, erro
 	for i, c := range in.candidates {
 		accounts[i], ids[i] = c.account, c.id
 	}
-	// All candidates are looked up by one statement.
 	rows, err := tx.Query(ctx, readActive, accounts, ids)
 	if err != nil {
 		return nil, err
@@ -59,7 +58,7 @@ func (in *incoming) newEvents(ctx context.Context, tx pgx.Tx) ([]candidate, erro
 	}
 	for i := range in.candidates {
 		c := &in.candidates[i]
-		// A candidate without a row yet has the zero state, and so is new.
+		// The state of a candidate without a row is zero: not active.
 		of := before[subject{c.id, c.eventType}]
 		c.brand, c.schedule = of.brand, of.schedule
 	}

@@ -42,14 +42,14 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 
 // write does everything that an import changes, in its transaction.
 func (a *Admin) write(ctx context.Context, tx pgx.Tx, in *incoming) error {
-	// The rows are sent first, which takes long. The tables are locked only after that.
+	// Sending the rows may take long, so the tables are locked only after it.
 	if err := jsonl.Copy(ctx, tx, &in.recommendations, &in.alerts); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, lockTables); err != nil {
 		return err
 	}
-	// This reads the state before Merge changes it.
+	// newEvents needs the state before Merge changes it.
 	active, err := in.newEvents(ctx, tx)
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func newIncoming() *incoming {
 			Name: "alerts",
 			Columns: []string{"id", "account_id", "type", "severity", "status", "title", "message", "metric", "direction", "current_value",
 				"baseline_value", "model_id", "question_id", "country", "run_id", "detected_at", "resolved_at"},
-			// Derived alerts may be imported again, and then may be opened twice.
+			// A line may open a derived alert again although another one with the same fingerprint is open.
 			Checks: append(importChecks("alerts"), openTwice),
 		},
 	}
@@ -49,7 +49,8 @@ func (in *incoming) add(l *jsonl.Line) {
 		r, account := in.recommendation(l), account(l)
 		in.recommendations.Add(l, r.ID, account, r.Type, r.Category, r.Title, r.Summary, r.Priority, r.Status, r.ModelIDs, r.QuestionIDs,
 			r.RunID, r.CreatedAt, r.UpdatedAt)
-		// The event is encoded after the import's checks, with what the row already has and a file cannot change.
+		// encode is called after the checks of the import. brand and schedule are of the row that exists, because a
+		// file cannot change them.
 		if r.Status == "suggested" {
 			in.candidates = append(in.candidates, candidate{account: account, id: r.ID, eventType: events.RecommendationSuggested,
 				encode: func(d EventData, _, schedule *store.ID) []byte {

@@ -56,9 +56,8 @@ const (
 	MaxDomain = 512 // as it is sent
 )
 
-// Errors on which callers decide. None contains an id.
+// Errors on which callers decide. None contains an id. Their texts are for logs; the gateway has texts for customers.
 var (
-	// They are texts for logs. The gateway has the texts for customers.
 	ErrNotFound      = errors.New("the account has no such brand")
 	ErrTooManyActive = fmt.Errorf("the account has %d active brands, the maximum", MaxActive)
 	ErrTooMany       = fmt.Errorf("the account has %d brands, the maximum", MaxBrands)

@@ -82,7 +82,7 @@ func eachName(b *Brand, f func(at, key string)) {
 
 // nameKey returns the key of a name that was checked.
 func nameKey(name string) string {
-	// With match_case NameKey accepts the most; the key does not depend on it.
+	// With match_case, NameKey also accepts names of one character. The key does not depend on it.
 	key, err := match.NameKey(name, true)
 	if err != nil {
 		return name // never of a stored name

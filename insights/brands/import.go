@@ -28,7 +28,7 @@ type Admin struct {
 // Importing a file again changes nothing.
 // progress, which may be nil, is called with the number of lines read so far.
 func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines int)) (lines int, err error) {
-	// Lines that cannot be read are here, too, but then Read returns an error and nothing is written.
+	// Lines with errors are added as well. Read then returns an error, and nothing is written.
 	byAccount := make(map[store.ID][]*incoming)
 	err = jsonl.Read(file, progress, func(l *jsonl.Line) {
 		in := readLine(l)
@@ -61,7 +61,7 @@ func (a *Admin) write(ctx context.Context, tx pgx.Tx, byAccount map[store.ID][]*
 			return err
 		}
 		changed += len(m.changed)
-		// The transaction will be rolled back, so nothing is written any more.
+		// The transaction will be rolled back. The remaining accounts are only checked.
 		if len(errs) > 0 {
 			continue
 		}
@@ -101,7 +101,7 @@ func mergeLines(ctx context.Context, tx pgx.Tx, account store.ID, lines []*incom
 	if err != nil {
 		return nil, err
 	}
-	// What the lines change is computed in memory and checked as a whole. Then write writes it.
+	// The result of all lines is computed in memory and checked as a whole before write writes it.
 	m := &merge{state: s, all: all, lines: make(map[store.ID]int), changed: make(map[store.ID]bool), created: make(map[store.ID]bool)}
 	// Join ignores errors that are nil.
 	errs := append(m.add(lines), m.check())

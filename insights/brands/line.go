@@ -71,8 +71,7 @@ func (m *merge) add(lines []*incoming) (errs []error) {
 	}
 	names := make(map[string][]int) // indexes of m.all, by the keys of the names
 	for i := range m.all {
-		// Brands that a line names by id are not replaced by their names. This includes the ones that these lines
-		// have created.
+		// Lines without an id do not replace brands that another line names by its id, new ones included.
 		if b := &m.all[i]; m.lines[b.ID] == 0 {
 			key := nameKey(b.Name)
 			names[key] = append(names[key], i)
@@ -83,7 +82,6 @@ func (m *merge) add(lines []*incoming) (errs []error) {
 			continue
 		}
 		key := nameKey(*in.Name)
-		// An unknown name has no namesakes, and find returns -1.
 		i := m.find(in, names[key])
 		if i < 0 {
 			i = m.create(store.NewID())
@@ -97,7 +95,7 @@ func (m *merge) add(lines []*incoming) (errs []error) {
 // create adds a brand, which replace fills in, and returns its index.
 func (m *merge) create(id store.ID) int {
 	m.created[id] = true
-	// Before its line a new brand is not active, so that replace sees whether the active brands change.
+	// A new brand counts as archived before its line is applied, so that replace sees whether active brands change.
 	m.all = append(m.all, Brand{ID: id, Status: Archived})
 	return len(m.all) - 1
 }
@@ -114,7 +112,7 @@ func (m *merge) replace(i int, in *incoming) error {
 		return nil
 	}
 	m.changed[b.ID] = true
-	// The revision increases only if a brand is or becomes active, or ceases to be.
+	// The revision increases only if a brand that changes is active before or after the change.
 	m.active = m.active || b.Status == Active || after.Status == Active
 	*b = after
 	return nil

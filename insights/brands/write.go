@@ -158,7 +158,7 @@ func (s *state) raise(ctx context.Context, tx pgx.Tx) error {
 }
 
 const (
-	// insertRevision makes the row that lockRevision locks, with the account's first brand.
+	// insertRevision adds the row that lockRevision locks, unless the account has one.
 	insertRevision = `
 INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) VALUES ($1, 0, now(), now()) ON CONFLICT DO NOTHING`
 
@@ -166,8 +166,8 @@ INSERT INTO brand_revisions (account_id, revision, changed_at, pending_since) VA
 
 	selectActiveBrands = `SELECT ` + columns + ` FROM brands WHERE account_id = $1 AND status = 'active' ORDER BY created_at, id`
 
-	// countBrands also returns the highest number. Brands are never deleted but with their account, so no number is
-	// used again.
+	// countBrands also returns the highest number. Brands are deleted only with their account, so no number is used
+	// again.
 	countBrands = `SELECT count(*), COALESCE(max(number), 0) FROM brands WHERE account_id = $1`
 
 	insertBrand = `

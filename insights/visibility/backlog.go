@@ -34,7 +34,7 @@ func (c *Counter) Backlog(ctx context.Context, db store.Querier) (Backlog, error
 	return readBacklog(ctx, db, selectKnownBehind, MaxBacklog, known)
 }
 
-// readBacklog reads the backlog of the accounts that the statement behind returns, with their revisions and how long
+// readBacklog reads the backlog of the accounts that the statement behind returns, with their revisions and since when
 // they wait.
 func readBacklog(ctx context.Context, db store.Querier, behind string, args ...any) (b Backlog, err error) {
 	rows, err := db.Query(ctx, behind, args...)
@@ -56,7 +56,7 @@ func readBacklog(ctx context.Context, db store.Querier, behind string, args ...a
 		return b, err
 	}
 	var stale, missing int64
-	// Each account is compared with its revision, so both are passed as arrays.
+	// The arrays have the same length: each account has its own revision.
 	if err := db.QueryRow(ctx, countStale, accounts, revisions, MaxBacklog).Scan(&stale); err != nil {
 		return b, err
 	}

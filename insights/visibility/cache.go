@@ -21,7 +21,7 @@ type cache[K comparable, V any] struct {
 	entries    map[K]cached[V]
 }
 
-// A cached value has the estimate with which it was put.
+// A cached is a value with the estimate of its size.
 type cached[V any] struct {
 	value V
 	bytes int
@@ -37,7 +37,7 @@ func (c *cache[K, V]) get(key K) V { return c.entries[key].value }
 // put adds or replaces a value. A value of more than max bytes is kept alone.
 func (c *cache[K, V]) put(key K, value V, bytes int) {
 	c.remove(key)
-	// The order of a map's keys is random enough.
+	// range visits the keys of a map in an unspecified order.
 	for other := range c.entries {
 		if c.bytes+bytes <= c.max {
 			break

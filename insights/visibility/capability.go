@@ -15,7 +15,7 @@ import (
 var Capability = schema.Capability{
 	Name: "visibility",
 	Tables: []schema.Table{
-		// Facts are rows of runs, so the deletion of an account's runs deletes them, too.
+		// Facts have no Erase: deleting the runs of an account deletes them.
 		{Name: "visibility_facts", Placement: schema.ByAccount, Serve: schema.Privileges{schema.Select}, Dispatch: all,
 			Purge: schema.Purge{Delete: schema.PurgeRows}},
 		{Name: "visibility_backlog", Placement: schema.ByAccount, Dispatch: all, Purge: schema.Purge{Delete: schema.PurgeRows}},

@@ -21,7 +21,7 @@ func newCensus(s *selection) *census { return &census{selection: s} }
 // add counts the jobs of a cell that the filter selects.
 func (c *census) add(from *chunk, sums *cell) {
 	a := &c.answers
-	// Only ok answers are recounted. What another status says does not depend on the brands.
+	// Only ok answers are recounted: the other statuses do not depend on the brands.
 	switch ok := int64(sums.ok); {
 	case c.isStale(from):
 		a.Recounting += ok
@@ -68,7 +68,7 @@ func (c *census) finish(ctx context.Context) error {
 		// Completed jobs without facts wait to be counted for the first time.
 		c.answers.Recounting += completed - s.completed
 		c.answers.Failed += failed - s.failed
-		// A run that is canceled has canceled all jobs that had not ended.
+		// The cancellation of a run cancels all jobs that have not ended.
 		if rest := jobs - completed - failed; r.status == "canceled" {
 			c.answers.Canceled += rest
 		} else {

@@ -116,7 +116,6 @@ func (s *side) add(r *run, c *cell) {
 
 // servedModel returns a model's version without one date at its end.
 func servedModel(version string) string {
-	// Only one date is removed, at the end.
 	for _, length := range []int{len("-2026-03-05"), len("-20260305")} {
 		at := len(version) - length
 		if at < 0 || version[at] != '-' && version[at] != '@' {
@@ -211,7 +210,7 @@ func newRateChange(questions []string, now, before map[string][]*sideSum, of fun
 		if a.of == 0 || b.of == 0 {
 			continue
 		}
-		// The difference of two fractions, exact until it is rounded.
+		// The numerator and denominator of the difference, which is exact until it is rounded.
 		numerator, denominator := int64(a.count)*int64(b.of)-int64(b.count)*int64(a.of), int64(a.of)*int64(b.of)
 		if numerator == 0 {
 			continue
@@ -229,7 +228,7 @@ func newRateChange(questions []string, now, before map[string][]*sideSum, of fun
 	return c
 }
 
-// splits adds up the sums of each question, which are of several models and other members of the basket.
+// splits adds up the sums of each question, which differ in model, country, language, measurement type or served model.
 func splits(questions []string, sums map[string][]*sideSum, of func(*sideSum) split) []split {
 	all := make([]split, len(questions))
 	for i, question := range questions {

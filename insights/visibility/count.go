@@ -18,7 +18,7 @@ import (
 	"aiv/store"
 )
 
-// Config contains what a Counter depends on. The functions read tables that this package does not own.
+// Config contains what a Counter depends on. Its functions read tables of other packages.
 type Config struct {
 	Pool   *pgxpool.Pool // for Recount and Merge
 	Outage *store.Outage // on Citus
@@ -43,7 +43,7 @@ type EndedJob struct {
 type Counter struct {
 	cfg       Config
 	recounted atomic.Uint64
-	looked    time.Time // when Recount last looked at all accounts; only Recount uses it, whose calls do not overlap
+	looked    time.Time // when Recount, whose calls do not overlap, last looked at all accounts
 
 	// mu protects the fields below. It is not held while the database is read or an answer is matched.
 	mu         sync.Mutex
@@ -150,7 +150,7 @@ func (c *Counter) Prepare(jobs []Job) []*Prepared {
 		c.mu.Lock()
 		b, r := c.brandCache.get(k.Account), c.runCache.get(k)
 		c.mu.Unlock()
-		// Count reads them in the transaction. It then keeps them for the next jobs of the run.
+		// The job stays without a fact. Count reads the brands and the run in its transaction and caches them.
 		if b == nil || r == nil {
 			continue
 		}
@@ -224,7 +224,7 @@ func (c *Counter) run(ctx context.Context, db store.Querier, account, id store.I
 // lockCountedRun returns what counting needs of a run, and keeps the run from being deleted until the end of the
 // transaction. It returns nil if the run does not exist, or if it or its answers are being deleted.
 func (c *Counter) lockCountedRun(ctx context.Context, tx pgx.Tx, account, id store.ID) (*countedRun, error) {
-	// Settlements change the counters of the run, which FOR KEY SHARE lets them do.
+	// FOR KEY SHARE does not block settlements, which change the counters of the run.
 	r, err := readRun(ctx, tx, account, id, " FOR KEY SHARE SKIP LOCKED")
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
@@ -333,7 +333,7 @@ func (c *Counter) fact(b *accountBrands, r *countedRun, j *Job) Fact {
 	return f
 }
 
-// newAccountBrands compiles the matcher, which takes most of the time and memory.
+// newAccountBrands returns the brands of an account with their matcher. Compiling it takes most of the time.
 func newAccountBrands(active []brands.Brand, version brands.Version) *accountBrands {
 	b := &accountBrands{version: version, matcher: brands.Compile(active), questions: make(map[string]*match.Question)}
 	for i := range active {

@@ -62,7 +62,7 @@ func (c *Counter) mergeRun(ctx context.Context, account, id store.ID) (replaced 
 		if err != nil {
 			return err
 		}
-		// Chunks of different revisions are recounted at different times, and deleted ones never.
+		// A chunk has one revision and one mark of deletion, so only chunks with equal ones are merged.
 		type kind struct {
 			revision int64
 			deleted  bool
@@ -86,7 +86,7 @@ func (c *Counter) mergeRun(ctx context.Context, account, id store.ID) (replaced 
 		if err != nil {
 			return err
 		}
-		// So far the batch has one deletion for each chunk.
+		// At this point the batch has one deletion for each chunk and nothing else.
 		replaced = int64(b.Len())
 		// A final run gets no more chunks, so its chunks are whole even if they are small.
 		for k, all := range facts {

@@ -96,7 +96,7 @@ func readMetrics(ctx context.Context, tx pgx.Tx, account store.ID, q *Query) (*M
 				return
 			}
 			all.add(c, cell)
-			// The census has counted a stale answer as recounting. It counts in no number.
+			// The census has counted the answers of a stale chunk as recounting. They count in no rate or share.
 			if stale || cell.ok == 0 {
 				return
 			}

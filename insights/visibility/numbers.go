@@ -109,8 +109,8 @@ type split struct{ count, of int32 }
 func wilson(count, of int64, n, z float64) (low, high float64) {
 	p := float64(count) / float64(of)
 	center, margin := p+z*z/(2*n), z*math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
-	// At the ends, rounding errors must not leave a limit just inside of 0 or 1.
 	low, high = (center-margin)/(1+z*z/n), (center+margin)/(1+z*z/n)
+	// Rounding errors must not leave a limit just inside of 0 or 1.
 	if count == 0 {
 		low = 0
 	}

@@ -165,7 +165,7 @@ func (p *previewer) stored(ctx context.Context, tx pgx.Tx, run store.ID, after, 
 	if err != nil {
 		return nil, err
 	}
-	// left are the jobs to leave out. A job without facts may still be empty, which match finds out.
+	// left has the jobs to leave out. An answer without facts may be empty or truncated, too; match leaves it out.
 	left := make(map[int32]bool)
 	err = eachFact(ctx, tx, func(f *Fact) { left[f.Ordinal] = f.Status != OK }, selectFactsBetween, p.account, run, after, last)
 	for _, job := range ended {

@@ -55,7 +55,7 @@ func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 				left = append(left, account)
 			}
 		}
-		// An account whose step has failed is left out until it is found again.
+		// An account whose step has failed is left out until the accounts are looked up again.
 		accounts = left
 	}
 }
@@ -63,8 +63,8 @@ func (c *Counter) Recount(ctx context.Context) (answers int64, err error) {
 // accounts returns the accounts that may have answers to recount. Once a minute it looks at all accounts, otherwise at
 // accounts whose brands have changed recently.
 func (c *Counter) accounts(ctx context.Context) ([]store.ID, error) {
-	// Looking at all accounts costs more with each account, so it is rare. It finds chunks that were inserted when no
-	// process looked for them.
+	// The cost of looking at all accounts grows with their number. It finds what the look at recent changes misses,
+	// such as chunks that were inserted while no process ran Recount.
 	all := time.Since(c.looked) >= time.Minute
 	statement, onCitus := changedAccounts, citusChangedAccounts
 	if all {

@@ -81,7 +81,7 @@ func (f *Filter) where(account store.ID) (conditions string, args []any) {
 	}
 	for _, text := range []struct{ condition, value string }{
 		{"r.country = $%d", f.Country}, {"r.language = $%d", f.Language}, {"r.measurement_type = $%d", f.MeasurementType},
-		// A run is selected if any of its jobs may be. Cells are chosen later; see chosen.
+		// These conditions select runs that have the model or the question; chosen then selects their cells.
 		{"r.model_ids @> ARRAY[$%d]", f.Model}, {"r.question_ids @> ARRAY[$%d]", f.Question},
 	} {
 		if text.value != "" {

@@ -87,9 +87,8 @@ type sourceTable struct {
 
 	// The columns of chunks repeat the same sources, so their rows are found by the encoded form without decoding it.
 	decoder sourceDecoder
-	// The keys are encoded sources.
-	encoded map[string]*citing
-	ofChunk []*citing
+	encoded map[string]*citing // by encoded source
+	ofChunk []*citing          // the rows of the sources of the current chunk, in their order
 }
 
 func newSourceTable(q *SourceQuery, active []brands.Brand) *sourceTable {
@@ -264,7 +263,7 @@ func (t *sourceTable) sorted() []SourceRow {
 			Host: key.host, Page: key.page, Owner: OwnerOther, Answers: c.answers, CitationShare: newShare(c.pages, t.pages, NoCitations),
 			Models: c.models.len(), Questions: c.questions.len(), First: c.first, Last: c.last,
 		}
-		// Owner 0 is no brand, so the row belongs to others.
+		// No brand has the number 0, so a source without an owner keeps OwnerOther.
 		if b := t.brands[key.owner]; b != nil {
 			row.Owner, row.Brand = b.Kind, &b.ID
 		}

@@ -113,8 +113,7 @@ WHERE account_id = $1 AND run_id = $2 ORDER BY first_ordinal`, k.Account, k.Run)
 		return err
 	}
 	seen := make(map[int32]bool)
-	// deleted are the jobs whose answers must be gone.
-	var deleted []int32 // ordinals
+	var deleted []int32 // ordinals of the jobs whose answers must be gone
 	var row chunkRow
 	_, err = pgx.ForEachRow(rows, []any{&row.first, &row.last, &row.jobs, &row.revision, &row.deleted, &row.cells, &row.sources, &row.facts}, func() error {
 		facts, err := decodeFacts(row.facts)
@@ -180,7 +179,7 @@ func numbersOf(ctx context.Context, db store.Querier, account store.ID) ([]int32
 const sampleSize = 1000
 
 // verifySample matches stored answers again. Only chunks of the present revision are compared: stale ones may differ,
-// and frozen ones have no answers. An account without a brand has the revision 0.
+// and frozen ones have no answers. An account that never had a brand has the revision 0.
 func (c *Counter) verifySample(ctx context.Context, tx pgx.Tx, report func(string)) error {
 	rows, err := tx.Query(ctx, `
 SELECT f.account_id, f.run_id, f.first_ordinal, f.last_ordinal

@@ -37,8 +37,7 @@ type Job struct {
 	Ordinal      int32   // of the job in its run, from 1
 	Answer       *Answer // nil: it failed
 
-	// Its fact is used only if the account's brands have not changed since.
-	Prepared *Prepared // what Prepare returned for the job; nil: nothing
+	Prepared *Prepared // what Prepare returned for the job; used if the brands have not changed since; nil: nothing
 }
 
 // An Answer is what is counted of a job's answer.

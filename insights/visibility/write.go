@@ -36,7 +36,7 @@ func newChunks(r *countedRun, revision int64, facts []Fact, isOwn func(int32) bo
 	// The sums and the encoding need ascending ordinals.
 	slices.SortFunc(facts, func(a, b Fact) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
 	for part := range slices.Chunk(facts, maxChunk) {
-		// The sums are written with the facts and never change: a change makes another chunk.
+		// A chunk is never updated, except to mark it as deleted. So its sums always fit its facts.
 		sources, cells := sumSources(part, r.repetitions, isOwn)
 		rows = append(rows, chunkRow{
 			account: r.account, run: r.id, first: part[0].Ordinal, last: part[len(part)-1].Ordinal, jobs: int32(len(part)), revision: revision,
@@ -113,9 +113,8 @@ func DeleteAnswers(ctx context.Context, tx store.Tx, account, run store.ID, ordi
 		if err != nil {
 			return err
 		}
-		// Only ok answers are recounted, so the others do not keep a chunk from being marked.
+		// Only ok answers are recounted. A chunk that keeps none of them can be marked as a whole.
 		isKept := func(f Fact) bool { return f.Status == OK && !gone[f.Ordinal] }
-		// No ok answer is left, so the chunk need not be divided.
 		if !slices.ContainsFunc(facts, isKept) {
 			b.Queue(markDeleted, account, run, k.first, k.last)
 			continue
@@ -128,7 +127,7 @@ func DeleteAnswers(ctx context.Context, tx store.Tx, account, run store.ID, ordi
 			}
 			return gone[f.Ordinal]
 		})
-		// The chunk covers the ordinals, but has none of these jobs.
+		// The range of the chunk overlaps the ordinals, but it has none of these jobs.
 		if len(deleted) == 0 {
 			continue
 		}

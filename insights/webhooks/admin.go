@@ -69,7 +69,7 @@ func (a *Admin) set(ctx context.Context, id store.ID, reason *string, action str
 		if changed, err = store.ReadOne[AdminEndpoint](ctx, tx, nil, setDisabledReason, account, id, reason); err != nil {
 			return err
 		}
-		// Deliveries that waited while the endpoint was disabled are due now.
+		// Deliveries may have become due while the endpoint was disabled.
 		if reason == nil {
 			if _, err := tx.Exec(ctx, wakeQueue, account); err != nil {
 				return err

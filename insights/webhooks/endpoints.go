@@ -150,7 +150,7 @@ func pendingTypes(ctx context.Context, tx pgx.Tx, account, endpoint store.ID) (t
 		total += n
 		return nil
 	})
-	// There may be more, of types that were not read.
+	// Further deliveries, which were not read, may be of any type.
 	if total == maxTyped {
 		types = events.Types()
 	}

@@ -25,7 +25,7 @@ func recordOnCitus(ctx context.Context, tx store.Tx, causes []events.Cause) erro
 	if err := tx.SendBatch(ctx, &locks).Close(); err != nil {
 		return err
 	}
-	// An event that was recorded before is not among them, and is not delivered again.
+	// added leaves out events that were recorded before, so they are not delivered again.
 	added, err := events.AddOnCitus(ctx, tx, causes)
 	if err != nil || len(added) == 0 {
 		return err

@@ -29,7 +29,7 @@ func RecordMany(ctx context.Context, tx pgx.Tx, accounts []store.ID, all iter.Se
 	if store.IsCitus(tx.Conn()) {
 		return recordEach(ctx, tx, all)
 	}
-	// A savepoint: the events of the first try are undone if endpoints have changed.
+	// Begin makes a savepoint, so that the events of the first try are undone if endpoints have changed.
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return recordThenLock(ctx, tx, accounts, all) })
 	if errors.Is(err, errSubscribersChanged) {
 		return recordEach(ctx, tx, all)
@@ -49,7 +49,7 @@ func recordEach(ctx context.Context, tx pgx.Tx, all iter.Seq[[]events.Cause]) er
 
 // recordThenLock fails if the endpoints after it has locked the queues are not those for which it has added deliveries.
 func recordThenLock(ctx context.Context, tx pgx.Tx, accounts []store.ID, all iter.Seq[[]events.Cause]) error {
-	// Nothing is locked yet, so this may be outdated when the deliveries are added. The second read finds out.
+	// Nothing is locked yet, so endpoints may change before the deliveries are added. The second read finds that out.
 	before, err := readSubscribers(ctx, tx, accounts)
 	if err != nil {
 		return err

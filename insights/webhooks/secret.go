@@ -76,7 +76,7 @@ func readMaster(ctx context.Context, pool *pgxpool.Pool, file string) ([]byte, e
 
 // Key returns the HMAC key of one version of an endpoint's secret, 32 bytes.
 func (m *Master) Key(endpoint store.ID, version int) []byte {
-	// A version makes another key, so rotation needs no stored secret.
+	// Each version has a different key, so a rotation only increases the version.
 	info := "aiv webhook secret\n" + endpoint.Text("wh") + "\n" + strconv.Itoa(version)
 	key, err := hkdf.Key(sha256.New, m.key, nil, info, 32)
 	if err != nil {

@@ -90,18 +90,19 @@ func validHost(u *url.URL) bool {
 	if len(host) > 253 {
 		return false
 	}
-	// A name of one label is accepted.
+	// One label is enough.
 	labels := strings.Split(host, ".")
 	for _, label := range labels {
 		if !validLabel(label) {
 			return false
 		}
 	}
-	// The URL Standard reads such a host as an IPv4 address, even if it is none for ParseAddr.
+	// The URL Standard reads a host whose last label is a number as an IPv4 address, even if ParseAddr refuses it.
 	return !isNumber(labels[len(labels)-1])
 }
 
-// validLabel reports whether a label may be in a DNS name. Underscores are not allowed in host names, but in use.
+// validLabel reports whether a label may be in a host name. It allows underscores, which are in use, although RFC 1123
+// does not.
 func validLabel(label string) bool {
 	if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
 		return false

@@ -141,7 +141,7 @@ const purgeStep = 500
 // Purge deletes the deliveries of deleted endpoints in small steps, then the endpoints. Other deliveries are deleted
 // with their events.
 func Purge(ctx context.Context, pool *pgxpool.Pool) error {
-	// Rows of host names matter for a second only.
+	// A row of webhook_hosts limits the requests to a host name in one second.
 	if _, err := pool.Exec(ctx, deleteHosts); err != nil {
 		return err
 	}

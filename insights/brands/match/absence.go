@@ -25,7 +25,7 @@ type absence struct {
 // flagAbsence flags the occurrences that the reach of a phrase covers (M12). The occurrences are ordered by start, so
 // one pass over the phrases is enough. Only the nearest phrase on each side of an occurrence is considered.
 func (s *scratch) flagAbsence(chars []char, taken []occurrence) {
-	// Most units have no phrase, so what ends its reach is found only after one was found.
+	// Most units have no phrase. Stops and turn words are searched only if there is one.
 	s.findPhrases(chars, s.wordStarts)
 	if len(s.phraseEnds) == 0 && len(s.phraseStarts) == 0 {
 		return
@@ -89,7 +89,7 @@ func (s *absence) findStops(chars []char) {
 	s.lastStop = slices.Grow(s.lastStop[:0], n+1)[:n+1]
 	s.nextStop = slices.Grow(s.nextStop[:0], n+1)[:n+1]
 	for i := range n + 1 {
-		// None. Both values make the comparisons in flagAbsence true.
+		// No stop: these values never keep a phrase from reaching a name in flagAbsence.
 		s.lastStop[i], s.nextStop[i] = -1, int32(n+1)
 	}
 	for i, c := range chars {
@@ -145,9 +145,9 @@ type phraseTrie struct {
 	firsts [utf8.RuneSelf]int32 // what the root's edges lead to
 }
 
-// A phraseNode is the end of the characters that lead to it from the root.
+// A phraseNode stands for the text that leads to it from the root.
 type phraseNode struct {
-	uses  uint8 // of the phrases that end here; 0: none does
+	uses  uint8 // of the phrases that end here; 0: none
 	edges []phraseEdge
 }
 
@@ -157,7 +157,7 @@ type phraseEdge struct {
 	to int32
 }
 
-// turns has the turn words.
+// turns returns the trie of the turn words.
 var turns = sync.OnceValue(func() *phraseTrie {
 	t := newPhraseTrie()
 	t.addAll(turnWords, 1) // they have one use
@@ -183,7 +183,7 @@ type phraseIndex struct {
 	thirds [32][32]uint32 // by the first two characters &31: the bits r&31 of the third
 }
 
-// phrases has the phrases of absence.
+// phrases returns the index of the phrases of absence.
 var phrases = sync.OnceValue(func() *phraseIndex {
 	s := &phraseIndex{phraseTrie: newPhraseTrie()}
 	s.addAll(phrasesBefore, beforeName)
@@ -224,7 +224,7 @@ func (t *phraseTrie) match(chars []char, i int, f func(end int, uses uint8)) {
 // add adds the phrases of a pattern up to its end or a closing parenthesis after each of the nodes from. It
 // returns the nodes at which they end, and the rest of the pattern.
 func (t *phraseTrie) add(pattern string, from []int32) (ends []int32, rest string) {
-	// at are the nodes at which what was read so far of the present alternative ends.
+	// at has the nodes that the present alternative has reached.
 	at := slices.Clone(from)
 	for pattern != "" {
 		switch c := pattern[0]; c {

@@ -17,7 +17,7 @@ type host struct {
 // findAddresses finds the addresses in the visible characters of a unit (M9). Links become a space; bare hosts are
 // added to hosts.
 func (s *scratch) findAddresses(u *unit) {
-	// The hosts of all units are in one list. The hosts of u are found now.
+	// s.hosts has the hosts of all units, one unit after the other.
 	u.hostStart = int32(len(s.hosts))
 	u.hostEnd = u.hostStart
 	v := s.visible[u.start:u.end]
@@ -88,7 +88,8 @@ func (s *scratch) classify(v []rune) {
 			continue
 		}
 		var flags uint8
-		// Only letters of class word are in a host: with others, a host would not end where the prose goes on.
+		// Letters of other classes are not part of hosts: many such scripts put no space between a host and the prose
+		// after it.
 		letterOrDigit, mark := isLetterOrDigit(r), isMark(r)
 		if !mark {
 			base = classOf(r)
@@ -168,7 +169,7 @@ var (
 	longestTLD int // characters
 )
 
-// The list has comments, such as its version, in its first line.
+// The first line of the list is a comment with its version.
 func init() {
 	for line := range strings.Lines(tldList) {
 		if tld := strings.TrimSpace(line); !strings.HasPrefix(tld, "#") {
@@ -220,7 +221,7 @@ type addressScan struct {
 // next returns the first address that begins at from or after it; end 0: there is none. A bare host is no link.
 func (a *addressScan) next(from int) (start, end int, isLink bool) {
 	for i := from; i < len(a.v); i++ {
-		// Hosts inside an earlier address are not hosts.
+		// Hosts that begin before i are inside an earlier address.
 		for len(a.hosts) > 0 && int(a.hosts[0].start) < i {
 			a.hosts = a.hosts[1:]
 		}
@@ -284,14 +285,14 @@ func (a *addressScan) email(i int) int {
 	for end < len(a.v) && a.flags[end]&asciiLocal != 0 {
 		end++
 	}
-	// The host must begin directly after the @, which findHosts has found out already.
+	// findHosts has found all hosts. One of them must begin directly after the @.
 	if end < len(a.v) && a.v[end] == '@' {
 		byStart := func(h span, start int32) int { return int(h.start - start) }
 		if k, ok := slices.BinarySearchFunc(a.hosts, int32(end+1), byStart); ok {
 			return int(a.hosts[k].end)
 		}
 	}
-	// No part of the run is before an @ and a host. Without this, each of its characters would search to its end.
+	// No host follows the run. Without noEmail, each character of the run would be followed to the run's end.
 	a.noEmail = end
 	return 0
 }
@@ -339,7 +340,7 @@ func (a *addressScan) urlEnd(i int, behindHost bool) int {
 
 // trim leaves out punctuation at the end of a link that belongs to the sentence around it.
 func (a *addressScan) trim(start, end int) int {
-	// A link in parentheses often has the closing one at its end, but a URL may contain pairs of them.
+	// The closing parenthesis after a link in parentheses is left out, but a URL may contain pairs of them.
 	var round, square int // closing brackets less opening ones
 	for _, r := range a.v[start:end] {
 		switch r {

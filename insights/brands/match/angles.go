@@ -15,7 +15,7 @@ func (s *scratch) readAngle(i, hi int) int {
 		s.emit('<', i)
 		return i + 1
 	}
-	// A closing tag is a barrier, too.
+	// A closing tag is treated as an opening one.
 	name := src[i+1 : nameEnd]
 	if name[0] == '/' {
 		name = name[1:]

@@ -22,7 +22,6 @@ func (s *scratch) readBlocks(text string) {
 	clear(s.defined)
 	// What the previous line was decides whether a line continues its block.
 	before, quotesBefore := barrierLine, 0
-	// The cases are in the order of precedence. A case that sets no kind makes the line a barrier.
 	for pos := 0; pos < len(text); {
 		end, next := lineEnd(text, pos)
 		p := readPrefix(text[pos:end])
@@ -34,6 +33,7 @@ func (s *scratch) readBlocks(text string) {
 		if rest != "" && rest[0] == '[' {
 			label, definition = readDefinition(rest)
 		}
+		// The cases are in the order of precedence. A case that sets no kind makes the line a barrier.
 		switch {
 		case rest == "" || p.rule:
 		case fenced:
@@ -103,7 +103,7 @@ func lineEnd(text string, pos int) (end, next int) {
 		if found >= 0 {
 			part = part[:found]
 		}
-		// A CR before the LF ends the line, alone or together with it.
+		// The first CR or LF ends the line.
 		if at := strings.IndexByte(part, '\r'); at >= 0 {
 			part, found = part[:at], at
 		}
@@ -243,7 +243,7 @@ func fenceEnd(text string, pos, quotes int, f fence) int {
 	for pos < len(text) {
 		end, next := lineEnd(text, pos)
 		line := text[pos:end]
-		// The closing line has as many quote markers as the first line.
+		// Only as many quote markers as the first line has are removed: a further > is content.
 		for range quotes {
 			line = strings.TrimLeft(line, " \t")
 			if line == "" || line[0] != '>' {

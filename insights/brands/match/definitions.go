@@ -28,7 +28,7 @@ func readDefinition(content string) (label string, ok bool) {
 			return label, true
 		}
 	}
-	// A destination without angle brackets ends at white space. Without any, it is the rest of the line.
+	// A destination without angle brackets ends at the first white space, or at the end of the line.
 	end := strings.IndexFunc(rest, isSpace)
 	return label, end < 0 || end > 0 && isTitle(rest[end:])
 }

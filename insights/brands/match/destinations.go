@@ -106,7 +106,7 @@ func titleEnd(src []byte, i int, end byte) int {
 	return 0
 }
 
-// runeLength returns the length of the first character of src, which is not empty.
+// runeLength returns the length in bytes of the first character of src, which is not empty.
 func runeLength(src []byte) int {
 	if src[0] < utf8.RuneSelf {
 		return 1
@@ -115,7 +115,7 @@ func runeLength(src []byte) int {
 	return size
 }
 
-// skipSpace returns the index of the first character from i on that is not white space.
+// skipSpace returns the index of the first character from i on that is not white space, or len(src).
 func skipSpace(src []byte, i int) int {
 	for i < len(src) {
 		r, size := utf8.DecodeRune(src[i:])

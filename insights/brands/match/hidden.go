@@ -34,7 +34,6 @@ func (s *scratch) hide(text string) string {
 	h := hider{text: text, hidden: s.hidden, lastRun: s.lastRun, runsTo: -1}
 	h.scan()
 	s.hidden = h.hidden
-	// origin needs a segment for what is before the first cut.
 	if len(h.hidden) == 0 {
 		return text
 	}
@@ -53,8 +52,8 @@ type hider struct {
 	lastRun map[int]int // the last run of backticks of each length
 }
 
-// scan reads the text once. Code is skipped, because nothing in it is hidden. A backslash takes the meaning from the
-// punctuation after it.
+// scan reads the text once. It skips code, in which nothing is hidden, and punctuation after a backslash, which means
+// nothing.
 func (h *hider) scan() {
 	t := h.text
 	lineStart := true
@@ -82,7 +81,7 @@ func (h *hider) scan() {
 			i = h.code(i)
 		case '<':
 			i = h.tag(i)
-		// It is also the first byte of other characters. Their further bytes match no case here.
+		// Other characters begin with this byte, too. Their further bytes match no case here.
 		case 0xee:
 			i = h.mark(i)
 		default:
@@ -136,7 +135,7 @@ func (h *hider) code(i int) int {
 	if h.lastRun[n] <= i {
 		return i + n
 	}
-	// It ends, and IndexByte never returns -1: a run of this length follows on the line.
+	// A run of this length follows on the line, so the loop ends and IndexByte never returns -1.
 	for k := i + n; ; {
 		k += strings.IndexByte(t[k:], '`')
 		length := runLength(t, k)
@@ -192,7 +191,7 @@ func (h *hider) tag(i int) int {
 	}
 	if strings.HasPrefix(t[i:], "</") {
 		if name, end := reasoningTag(t, i+2); name != "" {
-			// The answer began in the reasoning, whose opening tag the engine did not report.
+			// All before the tag is reasoning whose opening tag is missing. What was copied is dropped, too.
 			h.out, h.copied = h.out[:0], end
 			h.hidden = append(h.hidden[:0], segment{0, int32(end)})
 			return end
@@ -276,8 +275,8 @@ func (h *hider) mark(i int) int {
 	if t[i+2] != 0x80 {
 		return h.cut(i, i+3, "")
 	}
-	// A mark that its line does not close loses only its first character. No part is read twice, as another E200 ends
-	// the search.
+	// If its line does not close the mark, only its first character becomes a space. Another E200 ends the search, so
+	// no part of the text is searched twice.
 	for k := i + 3; k < len(t); k++ {
 		switch c := t[k]; {
 		case c == '\n' || c == '\r':

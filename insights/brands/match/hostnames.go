@@ -119,7 +119,7 @@ func encodeHostname(host string) (string, bool) {
 	if ascii {
 		return host, true
 	}
-	// Only labels beyond ASCII change, so A-labels in the text do not.
+	// Labels of ASCII stay as they are, also if they are A-labels already.
 	labels := strings.Split(host, ".")
 	for i, label := range labels {
 		if strings.ContainsFunc(label, func(r rune) bool { return r >= utf8.RuneSelf }) {

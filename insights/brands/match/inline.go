@@ -25,8 +25,7 @@ const gone rune = -1
 
 // An inline reads the content of blocks (M2) and appends what is visible to visible.
 type inline struct {
-	// Of all units, one after the other. A rune of [gone] is not shown.
-	visible []rune
+	visible []rune    // of all units, one after the other; see also [gone]
 	origins []segment // from visible to src
 	units   []unit
 	labels  []span // the link labels of all units, in visible
@@ -81,7 +80,7 @@ func (s *scratch) readUnitsOf(b block) {
 	s.closeUnit()
 }
 
-// openUnit begins a unit at the end of visible. Open brackets do not cross a barrier.
+// openUnit begins a unit at the end of visible. It forgets open brackets, which are literal at a barrier.
 func (s *scratch) openUnit() {
 	n, labels := int32(len(s.visible)), int32(len(s.labels))
 	s.units = append(s.units, unit{start: n, end: n, labelStart: labels, labelEnd: labels})
@@ -103,7 +102,7 @@ func (s *scratch) unit() *unit { return &s.units[len(s.units)-1] }
 func (s *scratch) emit(r rune, at int) {
 	s.origins = append(s.origins, segment{int32(len(s.visible)), int32(at)})
 	s.visible = append(s.visible, r)
-	// A character beyond ASCII may be in a host after a dot; it begins no sign.
+	// A character beyond ASCII may follow a dot in a host, but no sign of an address begins with it.
 	c := afterDot
 	if r < utf8.RuneSelf {
 		c = addressBytes[r]
@@ -176,7 +175,7 @@ func (s *scratch) readBlock(lo, hi int) {
 		// Emphasis has no width, whether or not it is closed.
 		case '*':
 			i++
-		// Two are the mark of struck text, whose content stays visible.
+		// Two of them mark struck text, which stays visible.
 		case '~':
 			n := runLength(src, i)
 			if n != 2 {

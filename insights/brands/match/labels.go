@@ -9,12 +9,12 @@ func (s *scratch) dropLabels(u *unit) {
 		for k < u.hostEnd && s.hosts[k].start < label.start {
 			k++
 		}
-		// Addresses that became links are no longer among the hosts, so isProse recognizes them by gone.
 		first := k
 		for k < u.hostEnd && s.hosts[k].start < label.end {
 			s.hosts[k].inLabel = true
 			k++
 		}
+		// Other addresses are not in hosts. isProse recognizes them by gone.
 		hosts := s.hosts[first:k]
 		if !s.isProse(label, hosts) {
 			s.eachOutside(label, hosts, func(i int32) bool {

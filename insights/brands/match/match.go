@@ -55,7 +55,7 @@ func Compile(brands []Brand) *Matcher {
 	}
 	// Excluded phrases have a separate trie, because they are searched before the names.
 	t, excluded := newTrieBuilder(), newTrieBuilder()
-	// A name that cannot be saved has no key. It is left out here, which is what the documentation of Brand promises.
+	// NameKey refuses names and phrases that cannot be saved. They have no effect; see Brand.
 	saved := make(map[string]bool) // keys of names and aliases
 	for i, b := range m.brands {
 		for k, name := range slices.Concat([]string{b.Name}, b.Aliases) {
@@ -109,8 +109,8 @@ func (m *Matcher) add(t *trieBuilder, n searchedName, name string) {
 	n.written = p.name
 	index := int32(len(m.names))
 	m.names = append(m.names, n)
-	// It is found in two ways: by the placeholder of a bare host, and in the trie where its characters are no host.
-	// So "Kovalt.Com" is found, although a last label that mixes cases is no top-level domain.
+	// A host-shaped name is found in two ways: by the placeholder of a bare host, and in the trie where the text is no
+	// host, such as "Kovalt.Com", whose last label mixes capitals and lower-case letters.
 	if p.hostShaped {
 		key := plain(p.chars)
 		m.hosts[key] = append(m.hosts[key], index)

@@ -41,8 +41,8 @@ var decompositions = func() map[rune]string {
 	return table
 }()
 
-// decompose returns the compatibility decomposition of r, which is in the ranges that M4 names, or "" if r is its
-// own. The rules decide which characters are looked up at all, see hasDecomposition.
+// decompose returns the compatibility decomposition of r, which is in the ranges that M4 names (hasDecomposition), or
+// "" if r is its own.
 func decompose(r rune) string {
 	switch {
 	case 0x24b6 <= r && r <= 0x24cf: // circled letters

@@ -88,7 +88,7 @@ func (n *normalizer) addASCII(visible []rune, at int32) (read int) {
 			break
 		}
 		c := &n.ascii[r]
-		// Both are spaces: this one is dropped by add.
+		// Both are spaces. add drops this one.
 		if (c.r^' ')|(last^' ') == 0 {
 			read = i
 			break
@@ -115,7 +115,7 @@ func (n *normalizer) add(r rune, at int32) {
 	case punctuationStart <= r && r < punctuationEnd:
 		c = punctuationNormal[r-punctuationStart]
 	}
-	// It is in no table, or its normal form is not one character.
+	// r is in no table, or its normal form is not a single character.
 	if c.r == 0 {
 		n.addAny(r, at)
 		return
@@ -165,8 +165,8 @@ var (
 	punctuationNormal = singleNormals(punctuationStart, punctuationEnd)
 )
 
-// singleNormals returns the normal forms of the characters from from to to-1 that have one character, which is no
-// mark. Others have the zero char.
+// singleNormals returns the normal form of each character in the range [from, to) if that is one character and no
+// mark, and the zero char otherwise.
 func singleNormals(from, to rune) []char {
 	table := make([]char, to-from)
 	for r := from; r < to; r++ {
@@ -180,7 +180,7 @@ func singleNormals(from, to rune) []char {
 
 // addAny appends the normal form of r by the rules.
 func (n *normalizer) addAny(r rune, at int32) {
-	// Whether it is a capital is known only now: the decomposition is folded to lower case.
+	// fold loses the case.
 	capital := isCapital(r)
 	if !becomesSpace(r) && hasDecomposition(r) {
 		if s := decompose(r); s != "" {
@@ -232,7 +232,7 @@ func (n *normalizer) fold(r rune, at int32, capital bool) {
 			r = unicode.ToLower(r)
 		}
 	}
-	// Unicode has no decomposition of these letters, but writers often replace them.
+	// Unicode has no decomposition of these letters.
 	second := rune(0)
 	switch r {
 	case 'ß':

@@ -42,7 +42,8 @@ func (s *search) isExcluded(o occurrence) bool {
 		if e.start >= o.end {
 			break
 		}
-		// Even a shorter one counts if it has the same span: the length of a domain is in visible characters.
+		// A phrase with the same span counts whatever its length: the length of an occurrence of the kind domain is in
+		// visible characters, and the length of the phrase in characters of the normal form.
 		if e.end > o.start && (e.length >= o.length || e.end == o.end && e.start == o.start) {
 			return true
 		}
@@ -59,7 +60,6 @@ func (m *Matcher) keepBest(s *scratch, u *unit, first int) {
 			continue
 		}
 		k := len(kept) - 1 // names of a span are found one after the other, mostly
-		// Only the occurrences that begin here are compared; first is where they begin in the list.
 		for k >= first && kept[k].end != o.end {
 			k--
 		}
@@ -98,7 +98,7 @@ func (m *Matcher) compare(s *scratch, u *unit, x, y occurrence) int {
 // isExact reports whether the visible characters of an occurrence, with the marks after it that the normal form
 // drops, are the name as it was saved.
 func (m *Matcher) isExact(s *scratch, u *unit, o occurrence) bool {
-	// A domain was not written by the customer as a name.
+	// An occurrence of the kind domain has no name.
 	if o.name < 0 {
 		return false
 	}

@@ -45,7 +45,7 @@ func (m *Matcher) findPages(s *scratch, citations []Citation) []Page {
 			known[page.Key] = struct{}{}
 		}
 		owner, owned := domain{}, false
-		// Its URL does not contain the page. The title may be the host of the page.
+		// The URL of an opaque redirector does not tell the page. The title of the citation may be the page's host.
 		if a.isOpaque() {
 			if page.Host = titleHost(c.Title); page.Host != "" {
 				owner, owned = m.owners.ofHost([]byte(page.Host))

@@ -61,7 +61,7 @@ func (p *pattern) addRun(start, end int) {
 	hump := false
 	if !p.hostShaped {
 		for i := start + 1; i < end; i++ {
-			// Several characters may come from one of the name, which is not split.
+			// Characters that come from the same character of the name are not separated.
 			if p.origin(i) != p.origin(i-1) && p.isHump(p.origin(i)) {
 				p.tokens = append(p.tokens, token{start, i, hump})
 				start, hump = i, true

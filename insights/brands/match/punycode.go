@@ -29,8 +29,8 @@ func punycode(label string) (string, bool) {
 	if basic > 0 {
 		out = append(out, '-')
 	}
-	// The names are from the RFC: n is the code point that is inserted next, delta the state of the decoder as the
-	// difference from its last state, done the number of code points that are already encoded.
+	// n, delta and bias have the names of the RFC: n is the code point to insert next, and delta the number of states
+	// of the decoder since the last insertion. done is the number of code points that are encoded.
 	n, delta, bias := rune(initialN), 0, initialBias
 	for done := basic; done < len(runes); {
 		// next is the smallest code point that is not encoded yet.

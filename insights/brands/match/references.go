@@ -35,7 +35,7 @@ func (s *scratch) readReference(i, hi int) int {
 func decodeReference(src []byte, i int) (decoded string, end int) {
 	start := i
 	i++
-	// The bounds tell the three forms apart below: most is different for each.
+	// most differs for the three forms, and tells them apart below.
 	digits, most, least := asciiLetter|asciiDigit, maxReferenceName, 2
 	if i < len(src) && src[i] == '#' {
 		i++
@@ -60,7 +60,7 @@ func decodeReference(src []byte, i int) (decoded string, end int) {
 	if decoded, ok := unknownToGo[reference]; ok {
 		return decoded, i + 1
 	}
-	// It also maps 80 to 9F as windows-1252, and what is no character to U+FFFD.
+	// UnescapeString maps 80 to 9F as windows-1252, and numbers that are no characters to U+FFFD.
 	decoded = html.UnescapeString(reference)
 	if most == maxReferenceName {
 		// UnescapeString also decodes names that need no semicolon, such as &not in &notit;. Then it keeps the rest.

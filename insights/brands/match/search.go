@@ -8,7 +8,7 @@ import (
 // An occurrence is a place where a brand is named: chars[start:end] of a unit.
 type occurrence struct {
 	start, end int32
-	length     int32 // in characters of the normal form, also of a host
+	length     int32 // in characters of the normal form, also of a host; of the kind domain: in visible characters
 	brand      int32
 	name       int32 // index of the Matcher's names, -1 for the kind domain
 	kind       kind

@@ -22,7 +22,7 @@ func (s *scratch) dropSources() []unit {
 	if len(seen) == 0 {
 		return s.units
 	}
-	// A heading need not cite, so the unit before the units at the end that do is a candidate, too.
+	// The heading itself may be without a link, so the last unit that has none is a candidate, too.
 	first := len(seen) - 1 // of the units after which all have a link or an address
 	for first > 0 && s.units[seen[first]].cites() {
 		first--
@@ -101,7 +101,7 @@ func (s *scratch) isSourcesParagraph(u *unit) bool {
 	if !s.isSourcesHeading(u, colon) {
 		return false
 	}
-	// After the colon, no letter may be outside of labels and hosts. A link has become a space already.
+	// After the colon, no letter may be outside of labels and hosts. Other addresses have become spaces.
 	labels, hosts := s.labels[u.labelStart:u.labelEnd], s.hosts[u.hostStart:u.hostEnd]
 	for i := colon + 1; i < u.end; i++ {
 		for len(labels) > 0 && labels[0].end <= i {

@@ -127,7 +127,7 @@ func (f *startSet) add(text string) {
 	}
 	f.trie.nodes[n].uses = 1
 	seconds := uint64(eachNext)
-	// The second letter must follow, or markup, after which the word may go on.
+	// The second character must follow, or markup, after which the word may go on.
 	if length > 1 {
 		seconds = behindSeparator<<secondShifts[text[1]] | behindSeparator<<(2*wordMayGoOn)
 	}
@@ -212,11 +212,11 @@ func (f *startSet) mayBegin(text []byte) bool {
 		if !wordBytes[c] {
 			return c >= utf8.RuneSelf || is(rune(c), asciiInline) // after markup the word may go on
 		}
-		// No name begins with these letters.
+		// Nothing in the set begins with the characters so far.
 		if n = f.trie.child(n, rune(lowerASCII(c))); n == 0 {
 			return false
 		}
-		// All that is compared of a name is here, so the block must be read.
+		// text has all that the set keeps of a name.
 		if f.trie.nodes[n].uses != 0 {
 			return true
 		}
@@ -337,7 +337,6 @@ const (
 	roughCites
 )
 
-// roughBytes has the bits of each byte.
 var roughBytes = func() (table [256]uint8) {
 	for c, word := range wordBytes {
 		if word {

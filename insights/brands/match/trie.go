@@ -68,7 +68,7 @@ func (t *trieBuilder) add(p *pattern, matchCase bool, name int32) {
 	if len(p.tokens) == 0 {
 		return
 	}
-	// The case of the rules is part of an edge, so names that differ only in them share no nodes from there on.
+	// The rule of case is part of an edge, so names whose rules differ at a character share no nodes after it.
 	rules := p.caseRules(matchCase)
 	n := int32(0)
 	// A host-shaped name has no gaps: its characters are searched exactly.

@@ -140,7 +140,7 @@ func readPort(digits string, https bool) (port int, ok bool) {
 	if digits == "" {
 		return -1, true
 	}
-	// This bound keeps Atoi from an overflow. The "0" replaces the zeros that were trimmed.
+	// The bound on the length keeps Atoi from overflowing. "0" stands for the zeros that were trimmed.
 	if digits = strings.TrimLeft(digits, "0"); len(digits) > len("65535") {
 		return 0, false
 	}

@@ -37,7 +37,7 @@ func (a *address) unwrap() (address, bool) {
 			return readHeld("https://" + rest + a.query + a.fragment)
 		}
 		if a.path == "/url" {
-			// A url that holds no http or https URL does not keep q from being read.
+			// q is also read if the parameter url holds no http or https URL.
 			if held, ok := a.parameter("url"); ok {
 				return held, true
 			}
