@@ -20,7 +20,7 @@ type ID [16]byte
 // NewID returns a new ID that contains the current time in milliseconds.
 func NewID() ID {
 	var id ID
-	// It never fails; it ends the program instead.
+	// Read never returns an error.
 	rand.Read(id[6:])
 	ms := uint64(time.Now().UnixMilli())
 	// The first 48 bits are the time.
@@ -47,7 +47,7 @@ func (id ID) AppendText(b []byte, prefix string) []byte {
 	b = append(append(b, prefix...), '_')
 	hi, lo := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
 	var suffix [suffixLength]byte
-	// Five bits a character, from the last one. The id is shifted right as one number of 128 bits.
+	// Each character has five bits. The last one comes first: the id is shifted right as one number of 128 bits.
 	for i := suffixLength - 1; i >= 0; i-- {
 		suffix[i] = base32[lo&31]
 		lo = lo>>5 | hi<<59

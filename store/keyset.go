@@ -197,7 +197,7 @@ func (q *KeysetQuery) Rare(ctx context.Context, db Querier) (bool, error) {
 	if len(q.filters) == 0 {
 		return false, nil
 	}
-	// A copy: the filters and arguments of q do not change.
+	// The counts are made with a copy, so that they leave the filters and arguments of q alone.
 	one := *q
 	one.Page.Limit = rare
 	var counts []string

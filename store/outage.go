@@ -89,7 +89,7 @@ func (o *Outage) Retry(ctx context.Context, f func() error) error {
 // Update finds out whether unreachable servers are back, and which accounts have been created. It is to be called every
 // second.
 func (o *Outage) Update(ctx context.Context) error {
-	// While no server is known to be lost, only Retry looks for one.
+	// While no server is known to be unreachable, only Retry looks for one.
 	if o.accounts() == nil {
 		return nil
 	}

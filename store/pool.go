@@ -186,7 +186,7 @@ const lostAfter = 15 * time.Second
 // dial connects to a server so that the connection ends if the server's machine stops without closing it.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{
-		// Idle and four intervals add up to lostAfter.
+		// A connection is lost after Idle and Count intervals, which add up to lostAfter.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: lostAfter / 5, Interval: lostAfter / 5, Count: 4}, // whole seconds
 		Control:         setUserTimeout,
 	}

@@ -134,13 +134,13 @@ func (s *Standby) Read(ctx context.Context, position string, f func(context.Cont
 
 // read is Read without the counters.
 func (s *Standby) read(ctx context.Context, position string, f func(context.Context, Querier) error) (done bool, err error) {
-	// An empty position is not known, so the read cannot be verified.
+	// The caller does not know the position, so nothing shows whether a standby has replayed the WAL up to it.
 	if !s.usable.Load() || position == "" {
 		return false, nil
 	}
 	conn, err := s.acquire(ctx, position)
 	if err != nil {
-		// If the caller has given up, that says nothing about the standby.
+		// An error after the caller has given up says nothing about the standby.
 		if ctx.Err() == nil {
 			s.usable.Store(false) // until the next check
 		}

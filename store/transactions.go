@@ -50,7 +50,7 @@ func Step(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 // ExecInSteps executes a statement that changes as many rows as its last argument, step, until it changes fewer. Each
 // execution is a transaction. ExecInSteps returns how many rows were changed.
 func ExecInSteps(ctx context.Context, pool *pgxpool.Pool, step int64, sql string, args ...any) (total int64, err error) {
-	// The statement must limit its rows by this argument.
+	// step is the last argument, by which the statement must limit its rows.
 	args = append(args, step)
 	for n := step; n == step; total += n {
 		tag, err := pool.Exec(ctx, sql, args...)

@@ -51,7 +51,7 @@ func Verify(ctx context.Context, db Beginner, invariants []Invariant) (violation
 		reads := 1
 		if IsCitus(tx.Conn()) {
 			reads = citusReads
-			// With one snapshot, a second read would find the same again.
+			// In REPEATABLE READ, all reads would see the same snapshot.
 			if _, err := tx.Exec(ctx, `SET TRANSACTION ISOLATION LEVEL READ COMMITTED`); err != nil {
 				return err
 			}
@@ -92,7 +92,7 @@ const citusReads = 10
 // checkAgain returns what is still there of a violation. Rows beyond those that a Violation has cannot be compared.
 func checkAgain(ctx context.Context, tx pgx.Tx, before Violation) (Violation, error) {
 	v, err := check(ctx, tx, before.Invariant)
-	// Otherwise the count of the latest read is kept.
+	// If there are more rows, v keeps what the latest read found.
 	if max(v.Count, before.Count) <= maxViolationRows {
 		v.Rows = slices.DeleteFunc(v.Rows, func(row string) bool { return !slices.Contains(before.Rows, row) })
 		v.Count = len(v.Rows)

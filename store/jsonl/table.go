@@ -96,7 +96,7 @@ func Copy(ctx context.Context, tx pgx.Tx, tables ...*Table) error {
 // copy makes the temporary table with the types of the table's columns, fills it, and lets the planner know its size.
 func (t *Table) copy(ctx context.Context, tx pgx.Tx) error {
 	incoming := "incoming_" + t.Name
-	// line is an integer, as the constant 0 is.
+	// The constant 0 makes line an integer.
 	create := fmt.Sprintf(`CREATE TEMPORARY TABLE %s ON COMMIT DROP AS SELECT 0 AS line, %s FROM %s WITH NO DATA`,
 		incoming, strings.Join(t.Columns, ", "), t.Name)
 	if _, err := tx.Exec(ctx, create); err != nil {

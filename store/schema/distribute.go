@@ -103,7 +103,7 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool, all []Capability) (plac
 			if err := place(ctx, tx, placed); err != nil {
 				return err
 			}
-			// Only databases with Citus use this table, so it is empty so far.
+			// Processes that began before the database had Citus have not counted their leases in this table.
 			if slices.ContainsFunc(placed, func(t PlacedTable) bool { return t.Table == "job_holds" }) {
 				if _, err := tx.Exec(ctx, fillHolds); err != nil {
 					return err
@@ -147,7 +147,7 @@ const workerLockWait = "1s"
 func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 	var names []string
 	for _, t := range tables {
-		// A table that is placed otherwise would have to be moved back first, which this does not do.
+		// A table with another placement would have to be moved back first, which place does not do.
 		if t.Is != Local {
 			return fmt.Errorf("the table %s is %s and should be %s; see undistribute_table of Citus", t.Table, t.Is, t.Want)
 		}
@@ -156,7 +156,7 @@ func place(ctx context.Context, tx pgx.Tx, tables []PlacedTable) error {
 	// statements come first and in this order; after has what adds the foreign keys again.
 	statements := []string{overOneConnection}
 	var after []string
-	// Both return a statement that drops and one that adds. Triggers are not added again.
+	// Each row has a statement that drops and one that adds again. The second is empty for triggers.
 	for _, sql := range []string{selectForeignKeys, selectTriggers} {
 		rows, err := tx.Query(ctx, sql, names)
 		if err != nil {

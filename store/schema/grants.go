@@ -61,7 +61,7 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, all []Capability, service Se
 // grantStatements returns the statements that give a role these privileges in a schema, and no others.
 func grantStatements(grants []grant, role, schema string, onCitus bool) []string {
 	role, schema = pgx.Identifier{role}.Sanitize(), pgx.Identifier{schema}.Sanitize()
-	// A role keeps nothing that an earlier version has granted: all is revoked first.
+	// All is revoked first, so that the role keeps nothing that an earlier version has granted.
 	statements := []string{
 		"REVOKE ALL ON ALL TABLES IN SCHEMA " + schema + " FROM " + role,
 		"REVOKE ALL ON ALL SEQUENCES IN SCHEMA " + schema + " FROM " + role,

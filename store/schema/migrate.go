@@ -72,7 +72,7 @@ func (c Config) Migrate(ctx context.Context, pool *pgxpool.Pool) ([]Migration, e
 		return nil, err
 	}
 	if err := status.Err(); err != nil {
-		// Pending migrations are what this call is for. All other reasons not to run are refused.
+		// Pending migrations are what this call applies. Any other error ends it.
 		if _, pending := errors.AsType[*PendingError](err); !pending {
 			return nil, err
 		}
@@ -130,7 +130,8 @@ func (c *Config) setDefaults() {
 // applyWithRetries applies one migration, again when a lock that it needs is not free in time.
 func (c *Config) applyWithRetries(ctx context.Context, pool *pgxpool.Pool, conn *pgx.Conn, m *Migration) error {
 	for attempt := 1; ; attempt++ {
-		// The blockers are watched while the migration waits: after the timeout, nothing shows who held the lock.
+		// The blockers are watched while the migration waits. After the timeout, nothing shows which session held the
+		// lock.
 		stop := c.watchBlockers(ctx, pool, conn.PgConn().PID())
 		err := apply(ctx, conn, m)
 		// stop must be called in any case, as it ends a goroutine.

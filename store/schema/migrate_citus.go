@@ -11,7 +11,7 @@ import (
 
 // execStatement executes a statement of a migration, or its form in a distributed database.
 func execStatement(ctx context.Context, tx pgx.Tx, sql string) error {
-	// Only a statement that has another form costs the question whether the database is distributed.
+	// Whether the database is distributed is read only for a statement that has another form there.
 	all := []string{sql}
 	if form := distributedForm(sql); form != nil {
 		if distributed, err := isDistributed(ctx, tx); err != nil {

@@ -35,7 +35,7 @@ func Ready(ctx context.Context, pool *pgxpool.Pool, capabilities []Capability, s
 		err = conn.QueryRow(ctx, selectSession, needed...).Scan(s.columns()...)
 	}
 	switch {
-	// The table has the columns of release 0.1.0; see ChangedError.
+	// The table schema_migrations has other columns; see ChangedError.
 	case store.IsUndefinedColumn(err):
 		return &ChangedError{}
 	case err != nil:

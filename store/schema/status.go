@@ -100,7 +100,7 @@ func readStatus(ctx context.Context, db store.Querier, all []Migration) (Status,
 func compare(all, applied []Migration) Status {
 	var s Status
 	for _, m := range all {
-		// An older migration that the binary does not know: its history is another one.
+		// The binary does not know this migration, although it knows a later one.
 		for len(applied) > 0 && applied[0].Version < m.Version {
 			s.Unknown = append(s.Unknown, applied[0])
 			applied = applied[1:]
@@ -147,8 +147,8 @@ func (m *Migration) columns() []any {
 	return []any{&m.Version, &m.Name, &m.checksum, &m.AppliedAt, &m.OldestCompatible}
 }
 
-// migrationColumns are the columns of a Migration that the database has. A migration without oldest_compatible needs
-// itself.
+// migrationColumns are the columns of a Migration that the database has. Without oldest_compatible, only binaries that
+// know the migration run on its schema.
 const migrationColumns = `version, name, checksum, applied_at, COALESCE(oldest_compatible, version)`
 
 const selectSchemaMigrations = `SELECT ` + migrationColumns + ` FROM schema_migrations ORDER BY version`

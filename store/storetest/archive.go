@@ -137,7 +137,7 @@ func makeArchive(path string) error {
 	if err := tar.Run(); err != nil {
 		return fmt.Errorf("pack a cluster: %w", err)
 	}
-	// Otherwise a crash of the machine could leave an incomplete file under the final name.
+	// Without Sync, a crash of the machine could leave an incomplete file under the final name.
 	if err := partial.Sync(); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func migrate(c *Cluster) error {
 		return err
 	}
 	defer c.Stop()
-	// A new cluster has only the database of its administrators.
+	// A new cluster has no database for the program.
 	if err := execSQL(ctx, named(c.URL(), "postgres"), "CREATE DATABASE aiv"); err != nil {
 		return err
 	}

@@ -245,7 +245,7 @@ func (c *Cluster) Thaw() { c.signalAll(syscall.SIGCONT) }
 // signalAll sends a signal to the server's first process and to its children, which are the sessions and background
 // processes.
 func (c *Cluster) signalAll(signal syscall.Signal) {
-	// They are listed first: a killed parent no longer has them.
+	// The children are listed first: a killed parent no longer has them.
 	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", c.running.Pid))
 	c.running.Signal(signal)
 	for child := range strings.FieldsSeq(string(children)) {

@@ -53,7 +53,7 @@ func Unpack(dir string) error {
 	if err := chownToServer(dir); err != nil {
 		return err
 	}
-	// The archive is its standard input, which this process has opened.
+	// tar reads the archive from standard input, as the server's user may not be able to open it.
 	tar := exec.Command("tar", "-x", "-C", dir)
 	tar.Stdin, tar.SysProcAttr = archive, &syscall.SysProcAttr{Credential: owner}
 	if out, err := tar.CombinedOutput(); err != nil {

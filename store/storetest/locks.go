@@ -32,7 +32,7 @@ func UntilWaitingLonger(t testing.TB, pool *pgxpool.Pool, lock string, than time
 	sql := `SELECT COALESCE(max(` + waitingSession + `), 0) ` + waitingStatements
 	args := []any{lock, than.Seconds()}
 	if OnCitus() {
-		// The first part is about this server, the second about the others.
+		// The first subquery is about the coordinator, the second about the other servers.
 		sql = `SELECT GREATEST((SELECT COALESCE(max(` + waitingSession + `), 0) ` + waitingStatements + `),
 			(SELECT max(result::bigint) FROM run_command_on_workers(format($3, $2::float8, $1::text)))
 		) % 10000000000` // a global id is the server's number × 10^10 + the pid

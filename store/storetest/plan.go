@@ -69,7 +69,7 @@ func (s *Session) Plan(t testing.TB, sql string) {
 func (s *Session) Explain(t testing.TB, sql string, args ...any) Cost {
 	t.Helper()
 	name, params := s.prepare(t, sql)
-	// What precedes the parameters is for pgx.
+	// What precedes the arguments of the parameters, such as the form on Citus, is for pgx.
 	args = args[len(args)-len(params):]
 	literals := make([]string, len(params))
 	for i, param := range params {

@@ -102,7 +102,7 @@ const maxSlab = 256
 
 // value reads a value inside of depth arrays and objects. White space before it has been read.
 func (p *parser) value(depth int) (Value, error) {
-	// It is checked before the value is read, so the limit bounds memory.
+	// The number is checked before the value is read, so the limit bounds memory.
 	if p.values++; p.values > p.limits.Values {
 		return Value{}, errorf(p.pos, "the document has more than %d values", p.limits.Values)
 	}
@@ -224,7 +224,7 @@ func (s *nameSet) add(name string, members []Member) bool {
 			(*s)[m.Name] = struct{}{}
 		}
 	}
-	// The set grows only if the name is new, which takes one look-up less than to ask first.
+	// The set grows only if the name is new. Comparing its length takes one look-up less than asking first.
 	n := len(*s)
 	(*s)[name] = struct{}{}
 	return len(*s) > n

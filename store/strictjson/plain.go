@@ -14,7 +14,7 @@ func plainPrefix(text string) int {
 		s := text[i : i+8]
 		// The compiler makes one load of this.
 		v := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-		// A byte of these is 0 where the character stands. Subtracting 1 from each byte then sets its high bit.
+		// A byte of quote or backslash is 0 where that character is. Subtracting 1 then sets the high bit of the byte.
 		quote, backslash := v^'"'*each, v^'\\'*each
 		// The lowest bit of special is in the first byte that is a control character, a quotation mark, a backslash, or
 		// not ASCII: a borrow affects only the bytes after it.

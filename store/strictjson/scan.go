@@ -133,7 +133,7 @@ func (p *parser) number() (Value, error) {
 		if isDigit(p.peek()) {
 			return Value{}, errorf(start, "a number has a leading zero")
 		}
-		// value has seen a digit or a minus sign, so only the latter leads here without a digit.
+		// value has seen a digit or a minus sign, so the minus sign has no digit after it.
 	} else if !p.digits() {
 		return Value{}, p.unexpected(`a digit after "-"`)
 	}
