@@ -23,7 +23,7 @@ const (
 	maxLease     = 900
 	maxProviders = 500
 	maxWait      = 30
-	maxProvider  = 64 // bytes of a provider's code; longer ones are left out
+	maxProvider  = 128 // bytes of a provider's code; longer ones name no provider
 )
 
 // claim hands out jobs. It may wait for the first one for as long as the request says.
