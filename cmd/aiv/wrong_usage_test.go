@@ -122,12 +122,13 @@ func TestEngineTry(t *testing.T) {
 		{"-try", "two words", 1, "OPENAI_API_KEY does not contain a key"},
 		{"-try", " ", 2, "OPENAI_API_KEY"},
 	} {
-		var printed strings.Builder
-		p := testProgram(&printed, &printed, map[string]string{"OPENAI_API_KEY": test.key})
+		var stdout, stderr strings.Builder // the log is written to stderr at any time
+		p := testProgram(&stdout, &stderr, map[string]string{"OPENAI_API_KEY": test.key})
 		code := p.Run(t.Context(), words("work -engine openai -model m "+test.args))
-		if code != test.code || !strings.Contains(printed.String(), test.want) ||
-			strings.Contains(printed.String(), enginestest.Key) || strings.Contains(printed.String(), "two words") {
-			t.Errorf("aiv work %s: exit %d, want %d, %s: %s", test.args, code, test.code, test.want, &printed)
+		printed := stdout.String() + stderr.String()
+		if code != test.code || !strings.Contains(printed, test.want) ||
+			strings.Contains(printed, enginestest.Key) || strings.Contains(printed, "two words") {
+			t.Errorf("aiv work %s: exit %d, want %d, %s: %s", test.args, code, test.code, test.want, printed)
 		}
 	}
 }
