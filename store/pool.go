@@ -147,11 +147,14 @@ func Servers(url string) (database string, servers []string, err error) {
 
 // IsLocal reports whether the pool's database is on this machine, whichever of its servers is used.
 func IsLocal(pool *pgxpool.Pool) bool {
-	local := func(host string) bool {
-		return filepath.IsAbs(host) || host == "localhost" || net.ParseIP(host).IsLoopback() // an absolute path is a Unix socket's folder
-	}
+	local := func(host string) bool { return filepath.IsAbs(host) || IsLoopback(host) } // a path is a Unix socket's folder
 	c := pool.Config().ConnConfig
 	return local(c.Host) && !slices.ContainsFunc(c.Fallbacks, func(other *pgconn.FallbackConfig) bool { return !local(other.Host) })
+}
+
+// IsLoopback reports whether a host is localhost or a loopback address. It resolves no names.
+func IsLoopback(host string) bool {
+	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
 
 // Durable reports whether committed transactions survive a crash, by the settings of the pool's sessions.

@@ -12,11 +12,12 @@ package engines
 
 import (
 	"errors"
-	"net"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	"aiv/store"
 )
 
 // An engine is the client of one API.
@@ -94,7 +95,7 @@ func CheckURL(name, address string, hasKey bool) error {
 		return errors.New("must be http://HOST[:PORT][/PATH] or https://HOST[:PORT][/PATH]")
 	}
 	// Only chat can be used without a key; the other engines always send one.
-	if u.Scheme == "http" && !isLoopback(u.Hostname()) && (name != "chat" || hasKey) {
+	if u.Scheme == "http" && !store.IsLoopback(u.Hostname()) && (name != "chat" || hasKey) {
 		return errors.New("must begin with https://, except for loopback hosts and for chat without a key")
 	}
 	return nil
@@ -104,10 +105,4 @@ func CheckURL(name, address string, hasKey bool) error {
 func isPort(port string) bool {
 	n, err := strconv.ParseUint(port, 10, 16)
 	return port == "" || err == nil && n > 0
-}
-
-// isLoopback reports whether a host is localhost or a loopback address. It resolves no names.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
