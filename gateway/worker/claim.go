@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"aiv/catalog"
 	"aiv/gateway/problem"
 	"aiv/gateway/request"
 	"aiv/gateway/wire"
@@ -23,7 +24,6 @@ const (
 	maxLease     = 900
 	maxProviders = 500
 	maxWait      = 30
-	maxProvider  = 128 // bytes of a provider's code; longer ones name no provider
 )
 
 // claim hands out jobs. It may wait for the first one for as long as the request says.
@@ -83,13 +83,13 @@ func readProviders(o request.Object, allowed []string) []string {
 		o.Fault("providers", "must be null or an array of provider codes, not "+v.Describe())
 		return nil
 	}
+	// Providers that do not exist or that the token does not allow are left out without a fault, so that workers with
+	// different tokens can send the same list. If none is left, the list is empty but not nil, and matches no job.
 	providers := []string{}
 	for i, item := range o.Array("providers", "provider codes", 0, maxProviders) {
 		if item.Kind != strictjson.KindString {
 			o.Fault("providers/"+strconv.Itoa(i), "must be a string, not "+item.Describe())
-			// Providers that the token does not allow are left out without a fault, so that workers with different
-			// tokens can send the same list. A list of which none is left is empty but not nil, and matches no job.
-		} else if len(item.Text) <= maxProvider && (allowed == nil || slices.Contains(allowed, item.Text)) {
+		} else if catalog.ProviderPattern().MatchString(item.Text) && (allowed == nil || slices.Contains(allowed, item.Text)) {
 			providers = append(providers, strings.Clone(item.Text)) // a substring would keep the whole body in memory
 		}
 	}
