@@ -12,7 +12,7 @@ import (
 )
 
 // TestWaitingClaimsGetJobs: claims that wait get a job each after one poll, which wakes the first, and end when the
-// process stops.
+// process stops. A process polls soon after there is a job.
 func TestWaitingClaimsGetJobs(t *testing.T) {
 	s := newSite(t)
 	other := s.goClaim(ClaimRequest{Providers: []string{"p2"}, Wait: time.Hour})
@@ -28,6 +28,13 @@ func TestWaitingClaimsGetJobs(t *testing.T) {
 	s.d.Stop()
 	if got, err := other(); len(got) != 0 || err != nil {
 		t.Errorf("at the end: got %v, %v", got, err)
+	}
+	s = s.process()
+	first := s.goClaim(ClaimRequest{Wait: time.Hour})
+	storetest.Eventually(t, "it waits", func() bool { return s.d.Stats().Waiting == 1 })
+	s.order(1)
+	if got, err := first(); len(got) != 1 {
+		t.Errorf("from a process: got %v, %v", got, err)
 	}
 }
 
