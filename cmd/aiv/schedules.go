@@ -138,7 +138,9 @@ func scheduleAdmin(pool *pgxpool.Pool, actor string) *schedules.Admin {
 }
 
 // changeSchedule returns the Run function of a command that changes a schedule and prints it.
-func changeSchedule(change func(*schedules.Admin, context.Context, store.ID, string) (*schedules.AdminSchedule, error)) func(context.Context, *cli.Call) error {
+func changeSchedule(
+	change func(*schedules.Admin, context.Context, store.ID, string) (*schedules.AdminSchedule, error),
+) func(context.Context, *cli.Call) error {
 	return audited(func(ctx context.Context, c *call) error {
 		note := c.Flags.String("note", "", "a `TEXT` that gives the reason")
 		id, _, err := c.parseWithID("sched", "-note")

@@ -102,7 +102,6 @@ WHERE r.finished_at IS NOT NULL`
 // recountStep recounts some answers of an account. more reports whether more answers may be left.
 func (c *Counter) recountStep(ctx context.Context, account store.ID) (answers int64, more bool, err error) {
 	err = pgx.BeginFunc(ctx, c.cfg.Pool, func(tx pgx.Tx) error {
-		answers, more = 0, false
 		b, err := c.brands(ctx, tx, account)
 		if err != nil {
 			return err

@@ -14,7 +14,8 @@ SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[])`
 
 	// citusWakeQueues is the last part of recordEvents.
 	citusWakeQueues = `
-INSERT INTO webhook_queues AS q (account_id, wake_at) SELECT account_id, (SELECT clock_timestamp()) FROM unnest($1::uuid[]) AS k (account_id)` + wakeQueues
+INSERT INTO webhook_queues AS q (account_id, wake_at)
+SELECT account_id, (SELECT clock_timestamp()) FROM unnest($1::uuid[]) AS k (account_id)` + wakeQueues
 )
 
 // citusBacklog is readBacklog on Citus, which cannot read the first row of each of several endpoints.
