@@ -120,7 +120,7 @@ func (r *Runs) write(ctx context.Context, q *CreateRequest, methodology string) 
 func (r *Runs) newPending(q *CreateRequest, methodology string) *pending {
 	p := q.Proposal
 	run := &Run{
-		ID: r.cfg.NewID(), AccountID: p.Orderer.AccountID, CredentialID: p.Orderer.CredentialID, Status: "queued",
+		ID: r.cfg.NewID(), AccountID: p.Orderer.AccountID, Status: "queued",
 		MeasurementType: p.MeasurementType, MethodologyVersion: methodology,
 		ModelIDs: p.ModelIDs, QuestionIDs: p.QuestionIDs, Repetitions: int(p.Repetitions),
 		Locale: p.Locale, Country: p.Country, Language: p.Language, TotalJobs: int(p.TotalJobs()),

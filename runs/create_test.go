@@ -27,7 +27,7 @@ func TestCreateWrites(t *testing.T) {
 	q.Response = func(r *runs.Run) []byte { return response }
 	result := create(t, r, q)
 	want := &runs.Run{
-		ID: result.RunID, AccountID: s.credential.AccountID, CredentialID: s.credential.ID, Status: "queued", MeasurementType: "grounded",
+		ID: result.RunID, AccountID: s.credential.AccountID, Status: "queued", MeasurementType: "grounded",
 		MethodologyVersion: "AIVM-1.0", ModelIDs: []string{"model-0", "model-1"}, QuestionIDs: strange, Repetitions: 2,
 		Locale: "de-AT", Country: "CH", Language: "fr", TotalJobs: 28,
 	}

@@ -46,18 +46,18 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 		}
 		// The ids find the rows, so no other filter may choose the index.
 		restrict(s.Among)
-		return store.ReadPageFunc(ctx, db, &s, newDecoder().row)
+		return store.ReadPageFunc(ctx, db, &s, newDecoder(account).row)
 	}
 	restrict(s.Filter)
 	if f.ModelID == "" {
-		return store.ReadPageFunc(ctx, db, &s, newDecoder().row)
+		return store.ReadPageFunc(ctx, db, &s, newDecoder(account).row)
 	}
 	// The runs of a model are read from measurement_run_models, unless another filter matches only a few runs.
 	if rare, err := s.Rare(ctx, db); err != nil {
 		return nil, err
 	} else if rare {
 		s.Where("? = ANY (r.model_ids)", f.ModelID)
-		return store.ReadPageFunc(ctx, db, &s, newDecoder().row)
+		return store.ReadPageFunc(ctx, db, &s, newDecoder(account).row)
 	}
 	// measurement_run_models repeats the sort key, so a page is read in its order.
 	m := store.KeysetQuery{Select: selectRunsByModel, Order: []string{"m.created_at", "m.run_id"}, Named: []string{"created_at", "id"},
@@ -65,7 +65,7 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 	m.Where("m.account_id = ?", account)
 	m.Filter("m.model_id", f.ModelID)
 	restrict(m.Filter)
-	return store.ReadPageFunc(ctx, db, &m, newDecoder().row)
+	return store.ReadPageFunc(ctx, db, &m, newDecoder(account).row)
 }
 
 // Get returns one run of the account, or ErrNotFound. Callers must not change the run: concurrent reads share one round
@@ -114,7 +114,7 @@ func (r *Runs) readBatch(ctx context.Context, keys []runKey) ([]*Run, error) {
 
 // get returns one run of the account, or nil.
 func get(ctx context.Context, db store.Querier, account, id store.ID) (*Run, error) {
-	run, err := store.CollectOne(ctx, db, newDecoder().row, selectRun, account, id)
+	run, err := store.CollectOne(ctx, db, newDecoder(account).row, selectRun, account, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
@@ -127,7 +127,7 @@ func GetAll(ctx context.Context, db store.Querier, accounts, ids []store.ID) ([]
 	if err != nil {
 		return nil, err
 	}
-	return pgx.AppendRows(make([]Run, 0, len(ids)), rows, newDecoder().row)
+	return pgx.AppendRows(make([]Run, 0, len(ids)), rows, newDecoder(store.ID{}).row)
 }
 
 // Recent returns up to limit of the newest runs for an operator. A nil account means all accounts, nil statuses all.

@@ -40,9 +40,8 @@ func (p *Proposal) TotalJobs() int64 {
 
 // A Run is a measurement run. Its fields are in the order of columns.
 type Run struct {
-	ID                 store.ID
 	AccountID          store.ID
-	CredentialID       store.ID
+	ID                 store.ID
 	Status             string // one of Statuses
 	MeasurementType    string
 	MethodologyVersion string

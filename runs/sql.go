@@ -106,21 +106,21 @@ FROM (
 GROUP BY account_id`
 )
 
-// columns are in the order of the fields of Run, and of decoder.row. columnsOfAccount are the same for a query whose
-// first argument is the account, and columnsOfAccounts for one whose first argument is an array of accounts: Citus does
-// not derive from r.account_id which shards of the queue are concerned, and would ask all servers. finalColumns are the
-// same of runs that are final.
+// columns are in the order of the fields of Run, and of decoder.row. columnsOfAccount are for a query whose first
+// argument is the account, so they leave out AccountID, the first field. columnsOfAccounts are for a query whose first
+// argument is an array of accounts: Citus does not derive from r.account_id which shards of the queue are concerned, and
+// would ask all servers. finalColumns are the columns of runs that are final.
 var (
-	columns           = columnsWith(RunningJobs("r.account_id"))
+	columns           = `r.account_id, ` + columnsWith(RunningJobs("r.account_id"))
 	columnsOfAccount  = columnsWith(RunningJobs("$1"))
-	columnsOfAccounts = columnsWith(RunningJobs("r.account_id AND q.account_id = ANY ($1)"))
-	finalColumns      = columnsWith("0")
+	columnsOfAccounts = `r.account_id, ` + columnsWith(RunningJobs("r.account_id AND q.account_id = ANY ($1)"))
+	finalColumns      = `r.account_id, ` + columnsWith("0")
 )
 
-// columnsWith returns the columns of Run with the given SQL for the number of running jobs.
+// columnsWith returns the columns of Run except the account, with the given SQL for the number of running jobs.
 func columnsWith(runningJobs string) string {
 	return `
-r.id, r.account_id, r.credential_id, r.status, r.measurement_type, r.methodology_version, r.model_ids, r.question_ids, r.repetitions,
+r.id, r.status, r.measurement_type, r.methodology_version, r.model_ids, r.question_ids, r.repetitions,
 r.locale, r.country, r.language, r.total_jobs, ` + runningJobs + `, r.jobs_completed, r.jobs_failed, r.jobs_canceled, r.created_at,
 r.started_at, r.finished_at`
 }

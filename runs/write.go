@@ -211,7 +211,7 @@ func newBatchColumns(batch []*pending) *batchColumns {
 		c.hashes = append(c.hashes, p.hash[:])
 		c.ids = append(c.ids, p.run.ID)
 		c.responses = append(c.responses, p.response)
-		c.credentials = append(c.credentials, p.run.CredentialID)
+		c.credentials = append(c.credentials, p.request.Proposal.Orderer.CredentialID)
 		c.types = append(c.types, p.run.MeasurementType)
 		c.methodologies = append(c.methodologies, p.run.MethodologyVersion)
 		c.models = append(c.models, arrayLiteral(p.run.ModelIDs))
