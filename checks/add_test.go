@@ -43,7 +43,6 @@ func TestAddACheck(t *testing.T) {
 		replace(t, tree, want[2], next, entry+"\n          "+next)
 		write(t, tree, want[3], golden)
 	}
-
 	// The overlay builds the changed files in place, with the cached packages of this tree; the tests run in the copy.
 	overlay := struct{ Replace map[string]string }{make(map[string]string)}
 	for _, name := range want {

@@ -125,7 +125,6 @@ func TestToolSize(t *testing.T) {
 	if !strings.Contains(log.String(), `"tool":"get_run"`) || strings.Contains(log.String(), large) {
 		t.Errorf("the log has %s, want the tool and no argument", &log)
 	}
-
 	const runs = 60
 	for range runs - 1 {
 		f.run(t, g, key)

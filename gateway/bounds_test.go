@@ -55,12 +55,12 @@ var someAdmission = &limits.Admission{Credential: &auth.Credential{}}
 func TestReadsThatWaitAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newReadQueue(1, 12) // 3 for an account
-		release, err := q.acquire(t.Context(), store.ID{1})
+		release, err := q.acquire(t.Context(), store.ID{1}, nil)
 		must(t, err)
 		ends := make(chan error, 10)
 		wait := func(ctx context.Context, account byte) {
 			go func() {
-				release, err := q.acquire(ctx, store.ID{account})
+				release, err := q.acquire(ctx, store.ID{account}, nil)
 				if err == nil {
 					release()
 				}

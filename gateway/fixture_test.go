@@ -148,7 +148,6 @@ func fillGolden(t testing.TB, url string) *fixture {
 			must(t, catalogAdmin.SetDependency(ctx, "pending", d, true, "golden"))
 		}
 	}
-
 	// Some recommendations and alerts are about a run.
 	run := f.run(t, f.gateway(), f.keys["full"])
 	lines = strings.NewReplacer("{account:main}", main, "{account:other}", other, "{run}", run).
@@ -199,7 +198,7 @@ func (f *fixture) gateway() *Gateway {
 		Timeout: storetest.Patience,
 		Metrics: NewMetrics(),
 	})
-	g.measureTime, g.readQueue.wait = storetest.Patience, storetest.Patience
+	g.measureTime, g.readQueue.wait, g.readQueue.sharedTurn = storetest.Patience, storetest.Patience, storetest.Patience
 	f.gateways = append(f.gateways, g)
 	return g
 }

@@ -59,7 +59,7 @@ type Config struct {
 
 	Questions *catalog.OwnQuestions // uses the pool Reads too
 
-	MaxReads   int // reads that use Reads at a time, besides the one by which Runs reads single runs
+	MaxReads   int // connections that lists and results use at a time; Runs reads single runs over one more
 	MaxWaiting int // reads that wait for their turn; one account may have a quarter of that, and as many runs being created
 
 	CursorSecret []byte // the same in all processes, so that each accepts the cursors of the others

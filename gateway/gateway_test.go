@@ -106,7 +106,6 @@ func TestFaultClock(t *testing.T) {
 		oldestFirst = append(oldestFirst, f.run(t, g, f.keys["full"]))
 		w := ask(g, f.keys["full"], "GET", "/v1/runs?limit=3", "")
 		after := now()
-
 		var list listPage[struct {
 			ID        string
 			CreatedAt time.Time `json:"created_at"`

@@ -3,10 +3,13 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
 
 	"aiv/gateway/mcp"
 	"aiv/gateway/problem"
@@ -25,7 +28,11 @@ import (
 type list[F, T any] struct {
 	filters []filter[F]
 	// read returns one record more than the limit if there are more.
-	read    func(ctx context.Context, db store.Querier, x *exchange, f F, selected store.Page) ([]T, error)
+	read func(ctx context.Context, db store.Querier, x *exchange, f F, selected store.Page) ([]T, error)
+	// queue adds the statement of read to a batch; rows is set when its result is read. It adds nothing, and reports false,
+	// if read needs more than one statement. If queue is nil, reads of the route do not share turns.
+	queue func(b *pgx.Batch, account store.ID, f F, selected store.Page, rows *[]T) bool
+
 	sortKey func(*T) store.Position
 	byText  bool                        // the sort key is a text
 	append  func(b []byte, t *T) []byte // appends a record as JSON
@@ -80,10 +87,27 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// The record beyond the limit shows that there are more, and is not returned.
+	split := func(rows []T) ([]T, bool) { return rows[:min(len(rows), selected.Limit)], len(rows) > selected.Limit }
+	var rows []T
+	var p page
+	joined := newJoinedRead(selected.Limit, func() (err error) {
+		found, more := split(rows)
+		p, err = l.page(g, x, found, more)
+		return err
+	})
+	// A standby may have what one request must see, and lack what another must see.
+	if l.queue != nil && g.cfg.Standby == nil && l.queue(&joined.statement, x.credential().AccountID, f, selected, &rows) {
+		if err := g.readJoined(x, r, joined); err == nil {
+			return l.send(g, x, r, p)
+		} else if !errors.Is(err, errNotReached) {
+			return err
+		}
+	}
 	return l.respond(g, x, r, func(ctx context.Context, db store.Querier) ([]T, bool, error) {
 		rows, err := l.read(ctx, db, x, f, selected)
-		// The record beyond the limit shows that there are more, and is not returned.
-		return rows[:min(len(rows), selected.Limit)], len(rows) > selected.Limit, err
+		rows, more := split(rows)
+		return rows, more, err
 	})
 }
 
@@ -100,6 +124,11 @@ func (l *list[F, T]) respond(g *Gateway, x *exchange, r *http.Request, read func
 	if err != nil {
 		return err
 	}
+	return l.send(g, x, r, p)
+}
+
+// send sends a page of the list.
+func (l *list[F, T]) send(g *Gateway, x *exchange, r *http.Request, p page) error {
 	if l.tagged {
 		p.tag = tagOf(p.body)
 	}

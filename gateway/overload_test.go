@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,6 +78,52 @@ func TestSlowReceiversHoldNoReader(t *testing.T) {
 	}
 	close(release)
 	ended.Wait()
+}
+
+// TestPagesShareATurn: up to four pages of runs that wait, with up to 200 runs, are read in one turn. If the connection
+// ends during a turn, the read whose statement is being executed fails, and the other reads are repeated.
+func TestPagesShareATurn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.readBy(t, 1, "statement_timeout", time.Minute)
+	g, keys := f.gateway(), []string{f.keys["full"], f.keys["other"]}
+	for n := range 6 {
+		f.run(t, g, keys[n%2])
+	}
+	q := g.readQueue
+	for i, limits := range [][]int{{1, 2, 3, 4, 5, 6}, {70, 71, 72, 73}, {1, 2, 3, 4, 5, 6}} {
+		page := func(n int) string {
+			return ask(g, keys[n%2], "GET", fmt.Sprint("/v1/runs?limit=", limits[n]), "").Body.String()
+		}
+		var want []string
+		for n := range limits {
+			want = append(want, page(n))
+		}
+		release, err := q.acquire(t.Context(), store.ID{}, nil)
+		must(t, err)
+		lock := storetest.Begin(t, f.pool, "LOCK TABLE measurement_runs IN ACCESS EXCLUSIVE MODE")
+		var failed atomic.Int32
+		var reads sync.WaitGroup
+		for n := range want {
+			reads.Go(func() {
+				if page(n) != want[n] {
+					failed.Add(1)
+				}
+			})
+		}
+		waiting := func() int { q.mu.Lock(); defer q.mu.Unlock(); return len(q.joined) }
+		storetest.Eventually(t, "all pages wait", func() bool { return waiting() == len(want) })
+		release()
+		storetest.Eventually(t, "a turn waits for the lock", func() bool { return waiting() == 2 && storetest.Waiting(t, f.pool) == 1 })
+		fails := i / 2 // the last turn fails
+		if fails > 0 {
+			storetest.Exec(t, f.pool, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+				WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+		}
+		must(t, lock.Rollback(t.Context()))
+		reads.Wait()
+		storetest.Equal(t, fails, int(failed.Load()), limits)
+	}
 }
 
 // TestSlowReadIsUnavailable: a read that takes too long is answered with 503, and the next one is served.

@@ -11,20 +11,25 @@ import (
 	"aiv/store/batch"
 )
 
-// A readQueue bounds the reads that use the database at a time, and the reads that wait. Reads have a separate pool, so
+// A readQueue bounds the turns in which reads use the database, and the reads that wait. Reads have a separate pool, so
 // that slow reads cannot take the connections of counting and writing. Changes of brands, questions, schedules and
 // webhooks wait here too, because they use the same pool.
 type readQueue struct {
-	slots   chan struct{} // has an element for each read that uses the database
+	slots   chan struct{} // has an element for each turn, which one read uses, or several joined reads
 	waiting share
-	wait    time.Duration // maxReadWait; longer in tests
+
+	wait, sharedTurn time.Duration // maxReadWait and maxSharedTurn; longer in tests
+
+	mu     sync.Mutex
+	joined []*joinedRead // the joined reads that wait, in the order of their arrival
 }
 
 // maxReadWait bounds the time that a read waits for a connection.
 const maxReadWait = 2 * time.Second
 
 func newReadQueue(atATime, maxWaiting int) *readQueue {
-	return &readQueue{slots: make(chan struct{}, atATime), waiting: share{max: maxWaiting, maxOfOne: batch.PartOf(maxWaiting)}, wait: maxReadWait}
+	return &readQueue{slots: make(chan struct{}, atATime), waiting: share{max: maxWaiting, maxOfOne: batch.PartOf(maxWaiting)}, wait: maxReadWait,
+		sharedTurn: maxSharedTurn}
 }
 
 // read calls f with a database that contains everything that was committed when the request was counted: the standby if
@@ -44,7 +49,7 @@ func (g *Gateway) read(ctx context.Context, position string, f func(context.Cont
 func (g *Gateway) inReads(x *exchange, r *http.Request, f func(context.Context) error) error {
 	ctx, cancel := g.deadline(x, r)
 	defer cancel()
-	release, err := g.readQueue.acquire(ctx, x.credential().AccountID)
+	release, err := g.readQueue.acquire(ctx, x.credential().AccountID, nil)
 	if err != nil {
 		return err
 	}
@@ -112,8 +117,9 @@ func (g *Gateway) deleteInReads(x *exchange, r *http.Request, idOf func(*http.Re
 }
 
 // acquire waits for the turn of a read, which release ends. It returns batch.ErrOverloaded when too many reads wait, in
-// total or of the account, or when the wait takes too long.
-func (r *readQueue) acquire(ctx context.Context, account store.ID) (release func(), err error) {
+// total or of the account, or when the wait takes too long. While a joined read waits, the turn of another read may
+// take it; if that turn ends first, acquire returns neither a turn nor an error. joined may be nil.
+func (r *readQueue) acquire(ctx context.Context, account store.ID, joined *joinedRead) (release func(), err error) {
 	release = func() { <-r.slots }
 	// A read that need not wait does not count against the account's share of waiting reads.
 	select {
@@ -125,11 +131,18 @@ func (r *readQueue) acquire(ctx context.Context, account store.ID) (release func
 		return nil, batch.ErrOverloaded
 	}
 	defer r.waiting.release(account, 1)
+	var done chan struct{} // nil: never closed
+	if joined != nil {
+		done = joined.done
+		r.join(joined)
+	}
 	timer := time.NewTimer(r.wait)
 	defer timer.Stop()
 	select {
 	case r.slots <- struct{}{}:
 		return release, nil
+	case <-done:
+		return nil, nil
 	case <-timer.C:
 		return nil, batch.ErrOverloaded
 	// The deadline of the whole request has passed.

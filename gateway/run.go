@@ -54,7 +54,8 @@ var runList = list[runs.Filter, runs.Run]{
 		timeFilter("created_from", func(f *runs.Filter) **time.Time { return &f.From }),
 		timeFilter("created_to", func(f *runs.Filter) **time.Time { return &f.To }),
 	},
-	read: ofAccount(runs.List),
+	read:  ofAccount(runs.List),
+	queue: runs.QueueList,
 	limit: func(f *runs.Filter) int {
 		if f.IDs == nil {
 			return defaultLimit

@@ -99,7 +99,6 @@ func TestRefusedRunWritesNothing(t *testing.T) {
 		fails(t, r, s.request("key", 1, 1, 1), runs.ErrKeyReused, "another request with a used key")
 	}
 	s.wantRuns(t, 1)
-
 	// If the key cannot be looked up, a refusal is not the response: the request may be a replay.
 	pool, err := store.OpenHot(t.Context(), s.url, 1)
 	must(t, err)

@@ -26,46 +26,64 @@ type Filter struct {
 // one; otherwise the page is read through the index of a filter that matches few runs or, if there is none, of the
 // first filter in this order: model, country, status, measurement type.
 func List(ctx context.Context, db store.Querier, account store.ID, f Filter, page store.Page) ([]Run, error) {
-	s := store.KeysetQuery{Select: selectRuns, Order: []string{"r.created_at", "r.id"}, From: f.From, To: f.To, Page: page}
-	statuses := f.Statuses
-	if !slices.ContainsFunc(Statuses, func(status string) bool { return !slices.Contains(statuses, status) }) {
-		statuses = nil // all of them: no restriction
-	}
-	// restrict adds the filters by columns of measurement_runs.
-	restrict := func(add func(column string, values ...string)) {
-		add("r.country", f.Country)
-		add("r.status", statuses...)
-		add("r.measurement_type", f.MeasurementType)
-	}
-	s.Where("r.account_id = ?", account)
-	if f.IDs != nil {
-		s.Select = selectRunsByID // refers to $1 and $2
-		s.Where("r.id = ANY (?)", f.IDs)
-		if f.ModelID != "" {
-			s.Where("? = ANY (r.model_ids)", f.ModelID)
-		}
-		// The ids find the rows, so no other filter may choose the index.
-		restrict(s.Among)
-		return store.ReadPageFunc(ctx, db, &s, newDecoder(account).row)
-	}
-	restrict(s.Filter)
-	if f.ModelID == "" {
-		return store.ReadPageFunc(ctx, db, &s, newDecoder(account).row)
+	s, row := f.query(account, page), newDecoder(account).row
+	if f.ModelID == "" || f.IDs != nil {
+		return store.ReadPageFunc(ctx, db, s, row)
 	}
 	// The runs of a model are read from measurement_run_models, unless another filter matches only a few runs.
 	if rare, err := s.Rare(ctx, db); err != nil {
 		return nil, err
 	} else if rare {
 		s.Where("? = ANY (r.model_ids)", f.ModelID)
-		return store.ReadPageFunc(ctx, db, &s, newDecoder(account).row)
+		return store.ReadPageFunc(ctx, db, s, row)
 	}
 	// measurement_run_models repeats the sort key, so a page is read in its order.
 	m := store.KeysetQuery{Select: selectRunsByModel, Order: []string{"m.created_at", "m.run_id"}, Named: []string{"created_at", "id"},
 		From: f.From, To: f.To, Page: page, First: true}
 	m.Where("m.account_id = ?", account)
 	m.Filter("m.model_id", f.ModelID)
-	restrict(m.Filter)
-	return store.ReadPageFunc(ctx, db, &m, newDecoder(account).row)
+	f.restrict(m.Filter)
+	return store.ReadPageFunc(ctx, db, &m, row)
+}
+
+// QueueList adds the statement of List to a batch; runs is set when the result is read. It adds nothing, and reports
+// false, if List needs more than one statement for the page.
+func QueueList(b *pgx.Batch, account store.ID, f Filter, page store.Page, runs *[]Run) bool {
+	s := f.query(account, page)
+	if f.ModelID != "" && f.IDs == nil || !s.IsSingle() {
+		return false
+	}
+	store.QueuePage(b, s, newDecoder(account).row, runs)
+	return true
+}
+
+// query returns the query of a page without the filter by model, unless there are ids.
+func (f *Filter) query(account store.ID, page store.Page) *store.KeysetQuery {
+	s := store.KeysetQuery{Select: selectRuns, Order: []string{"r.created_at", "r.id"}, From: f.From, To: f.To, Page: page}
+	s.Where("r.account_id = ?", account)
+	if f.IDs == nil {
+		f.restrict(s.Filter)
+		return &s
+	}
+	s.Select = selectRunsByID // refers to $1 and $2
+	s.Where("r.id = ANY (?)", f.IDs)
+	if f.ModelID != "" {
+		s.Where("? = ANY (r.model_ids)", f.ModelID)
+	}
+	// The ids find the rows, so no other filter may choose the index.
+	f.restrict(s.Among)
+	return &s
+}
+
+// restrict adds the filters by columns of measurement_runs.
+func (f *Filter) restrict(add func(column string, values ...string)) {
+	statuses := f.Statuses
+	if !slices.ContainsFunc(Statuses, func(status string) bool { return !slices.Contains(statuses, status) }) {
+		statuses = nil // all of them: no restriction
+	}
+	add("r.country", f.Country)
+	add("r.status", statuses...)
+	add("r.measurement_type", f.MeasurementType)
 }
 
 // Get returns one run of the account, or ErrNotFound. Callers must not change the run: concurrent reads share one round

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"aiv/runs"
 	"aiv/store"
 	"aiv/store/storetest"
@@ -61,6 +63,11 @@ SELECT account_id, model, created_at, id FROM run CROSS JOIN LATERAL unnest(mode
 	list := func(f runs.Filter, limit int) (found []runs.Run, ids []store.ID) {
 		found, err := runs.List(t.Context(), s.pool, s.credential.AccountID, f, store.Page{Limit: limit})
 		must(t, err)
+		queued, b := []runs.Run(nil), pgx.Batch{}
+		if runs.QueueList(&b, s.credential.AccountID, f, store.Page{Limit: limit}, &queued) {
+			must(t, s.pool.SendBatch(t.Context(), &b).Close())
+			equal(t, found, queued, f)
+		}
 		for _, r := range found {
 			ids = append(ids, r.ID)
 		}

@@ -240,6 +240,18 @@ func ReadPageFunc[T any](ctx context.Context, db Querier, q *KeysetQuery, row pg
 	return pgx.AppendRows(make([]T, 0, q.Page.Limit+1), rows, row)
 }
 
+// IsSingle reports whether the page takes one statement, without another one that looks for a rare filter.
+func (q *KeysetQuery) IsSingle() bool { return len(q.filters) <= 1 || q.First || q.rarest }
+
+// QueuePage adds a query to a batch; page is set when the result is read. The query must take one statement (IsSingle).
+func QueuePage[T any](b *pgx.Batch, q *KeysetQuery, row pgx.RowToFunc[T], page *[]T) {
+	sql, args := q.SQL()
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
+		*page, err = pgx.AppendRows(make([]T, 0, q.Page.Limit+1), rows, row)
+		return err
+	})
+}
+
 // ReadMerged is ReadPage for a list whose rows are in several tables. It runs a query for each as one statement, and
 // merges their rows by the sort key, whose names, order and page they have in common.
 func ReadMerged[T any](ctx context.Context, db Querier, queries ...*KeysetQuery) ([]T, error) {
@@ -262,7 +274,7 @@ func ReadMerged[T any](ctx context.Context, db Querier, queries ...*KeysetQuery)
 
 // readThroughRare calls Rare if there are several filters to choose from.
 func (q *KeysetQuery) readThroughRare(ctx context.Context, db Querier) error {
-	if len(q.filters) <= 1 || q.First || q.rarest {
+	if q.IsSingle() {
 		return nil
 	}
 	_, err := q.Rare(ctx, db)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"aiv/store/storetest"
 )
 
 const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -45,12 +47,7 @@ func connect(t *testing.T, h http.HandlerFunc) net.Conn {
 	return client
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = storetest.Must
 
 // TestSlowClient: connections of clients that send slowly, or nothing, are closed at the timeouts, whether the handler
 // reads the body or not. So are connections of clients that send requests and read no responses.

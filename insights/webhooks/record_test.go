@@ -43,7 +43,6 @@ JOIN events v ON v.account_id = d.account_id AND v.id = d.event_id WHERE d.statu
 	equal(t, string(completed.Data), string(e.Data), "data")
 	_, err = events.Get(t.Context(), f.Pool, f.account, theirs.ID)
 	wantError(t, "event of another account", events.ErrNotFound, err)
-
 	// An account that is due does not wait longer because of another event.
 	f.Exec(t, `UPDATE webhook_queues SET wake_at = now() - interval '1 hour'`)
 	f.record(f.account, 1)

@@ -151,7 +151,6 @@ func TestLimitHoldsOverTwoProcesses(t *testing.T) {
 	other.settle(Released, first[15:20]...)
 	_, of = all()
 	equal(t, map[string]int{"p1": 20}, of, "in flight after 20 were settled")
-
 	s.exec(`DELETE FROM provider_minutes`) // the claims before count for no limit
 	s.limit("p1", new(0), nil)
 	s.limit("p2", new(33), nil)

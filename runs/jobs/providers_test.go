@@ -98,7 +98,6 @@ func TestUnavailablePausesTheProvider(t *testing.T) {
 	equal(t, []int{2, 2}, []int{len(again), again[0].Attempt}, "jobs and attempt")
 	equal(t, "settled stale", s.settle(Unavailable, claimed[1:]...))
 	blocked("")
-
 	// An operator's pause replaces a worker's, and stays when a worker reports again.
 	s.report(first, unavailable(again[0], "configuration", "The region is not served."))
 	must(t, s.admin().Pause(t.Context(), "p1", "known"))

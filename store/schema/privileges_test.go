@@ -65,7 +65,6 @@ func TestReadyPrivileges(t *testing.T) {
 			storetest.Exec(t, owner, "GRANT "+test.revoke+strings.Replace(from, "FROM", "TO", 1))
 		}
 	}
-
 	// The tables may be in the schema that the URL names in search_path, not in public.
 	storetest.Exec(t, owner, "ALTER SCHEMA public RENAME TO elsewhere")
 	must(t, ready(as(t, owner, serve, `search_path="elsewhere", pg_temp`), schema.Serve))

@@ -234,7 +234,6 @@ func TestFaultCitusInDoubt(t *testing.T) {
 	serve.order(t, s.keys[1][0], "in-doubt")
 	serve.order(t, s.keys[2][0], "later-1")
 	waitUntil(t, s.url, `SELECT count(*) = 0 FROM job_arrivals`)
-
 	// Commits on the coordinator wait for a standby that does not exist, after the other servers have prepared theirs.
 	pool := open(t, s.url)
 	exec := func(sql ...string) { storetest.Exec(t, pool, sql...) }

@@ -79,7 +79,6 @@ func TestLaterDatabasesServeTheSame(t *testing.T) {
 	refuses(t, old, "; run `aiv migrate`", onFreePorts("serve")...)
 	cli[any](t, old, "migrate")
 	goesOn(old)
-
 	// With a brand and answered runs, the responses show the measurement too.
 	serve.send(t, 201, "POST", "/v1/brands", key.Key, "", `{"kind":"own","name":"Attempt","domains":["example.org"]}`)
 	w := newWorkerClient(t, source, dispatch)

@@ -55,7 +55,6 @@ func TestRightsOfTheRole(t *testing.T) {
 	d.hasMetrics(t, "aiv_claims_waiting 1")
 	leave()
 	d.awaitLog(t, `"route":"POST /worker/v1/claim","status":0,`)
-
 	// The claim would wait for longer than -drain, and then the dispatcher would end with an error.
 	ended := make(chan struct{})
 	go func() {
