@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"aiv/auth"
+	"aiv/store"
 )
 
 // Request is what the log contains about a request. The URL is left out, because a client may put a key into it, and so
@@ -55,7 +56,7 @@ func (r *Request) method() string {
 func (r *Request) append(b []byte) []byte {
 	// Ids and the names of routes and tools do not come from the client, and need no escapes.
 	b = append(b, `{"time":"`...)
-	b = time.Now().UTC().AppendFormat(b, "2006-01-02T15:04:05.000000Z")
+	b = store.AppendTime(b, time.Now())
 	b = append(b, `","level":"INFO","msg":"request","request_id":"`...)
 	b = append(b, r.ID...)
 	b = append(b, `","method":`...)
