@@ -83,14 +83,18 @@ func (g *Gateway) readTogether(ctx context.Context, reads []*joinedRead) error {
 		readRows := statement.Fn
 		statement.Fn = func(results pgx.BatchResults) (err error) {
 			defer func() {
-				if recover() != nil { // Close would not release the connection
+				// Close would not release the connection. The read is repeated, so that its own request reports the panic.
+				if recover() != nil {
 					err = errNotReached
 				}
 			}()
 			err = readRows(results)
-			// After any other error, such as the end of ctx, the read is repeated.
-			if _, reported := errors.AsType[*pgconn.PgError](err); reported || err == nil {
+			// A response stays valid if a later statement fails. After any other error, such as the end of ctx, the
+			// read is repeated.
+			if _, reported := errors.AsType[*pgconn.PgError](err); reported {
 				r.err = err
+			} else if err == nil {
+				r.err = r.encode()
 			}
 			return err
 		}
@@ -100,20 +104,7 @@ func (g *Gateway) readTogether(ctx context.Context, reads []*joinedRead) error {
 	if err != nil && len(reads) == 1 {
 		return err
 	}
-	for _, r := range reads {
-		// Rows that arrived before a failure are valid.
-		if r.err == nil {
-			r.respond()
-		}
-	}
 	return reads[0].err
-}
-
-// respond makes the response. After a panic the read is repeated, so that its own request reports the panic.
-func (r *joinedRead) respond() {
-	r.err = errNotReached
-	defer func() { recover() }()
-	r.err = r.encode()
 }
 
 // join adds a read to the waiting reads.

@@ -89,19 +89,21 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 	}
 	// The record beyond the limit shows that there are more, and is not returned.
 	split := func(rows []T) ([]T, bool) { return rows[:min(len(rows), selected.Limit)], len(rows) > selected.Limit }
-	var rows []T
-	var p page
-	joined := newJoinedRead(selected.Limit, func() (err error) {
-		found, more := split(rows)
-		p, err = l.page(g, x, found, more)
-		return err
-	})
 	// A standby may have what one request must see, and lack what another must see.
-	if l.queue != nil && g.cfg.Standby == nil && l.queue(&joined.statement, x.credential().AccountID, f, selected, &rows) {
-		if err := g.readJoined(x, r, joined); err == nil {
-			return l.send(g, x, r, p)
-		} else if !errors.Is(err, errNotReached) {
+	if l.queue != nil && g.cfg.Standby == nil {
+		var rows []T
+		var p page
+		joined := newJoinedRead(selected.Limit, func() (err error) {
+			found, more := split(rows)
+			p, err = l.page(g, x, found, more)
 			return err
+		})
+		if l.queue(&joined.statement, x.credential().AccountID, f, selected, &rows) {
+			if err := g.readJoined(x, r, joined); err == nil {
+				return l.send(g, x, r, p)
+			} else if !errors.Is(err, errNotReached) {
+				return err
+			}
 		}
 	}
 	return l.respond(g, x, r, func(ctx context.Context, db store.Querier) ([]T, bool, error) {

@@ -28,8 +28,8 @@ type readQueue struct {
 const maxReadWait = 2 * time.Second
 
 func newReadQueue(atATime, maxWaiting int) *readQueue {
-	return &readQueue{slots: make(chan struct{}, atATime), waiting: share{max: maxWaiting, maxOfOne: batch.PartOf(maxWaiting)}, wait: maxReadWait,
-		sharedTurn: maxSharedTurn}
+	return &readQueue{slots: make(chan struct{}, atATime), waiting: share{max: maxWaiting, maxOfOne: batch.PartOf(maxWaiting)},
+		wait: maxReadWait, sharedTurn: maxSharedTurn}
 }
 
 // read calls f with a database that contains everything that was committed when the request was counted: the standby if
