@@ -78,12 +78,11 @@ func (x *exchange) problem(p *problem.Problem) {
 // GitHub's form, which more clients know. The names keep the case of those documents.
 func (x *exchange) setLimitHeaders(w *limits.Window) {
 	limit, remaining := strconv.Itoa(w.Limit), strconv.Itoa(w.Remaining)
-	// Almost every response has these headers, so the slices of their values share one array.
-	values := [...]string{`"minute";q=` + limit + `;w=60`, `"minute";r=` + remaining + `;t=` + strconv.Itoa(secondsLeft(w)),
-		limit, remaining, strconv.FormatInt(w.End.Unix(), 10)}
-	for i, name := range [len(values)]string{"RateLimit-Policy", "RateLimit", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
-		x.Header()[name] = values[i : i+1 : i+1]
-	}
+	x.set("RateLimit-Policy", `"minute";q=`+limit+`;w=60`)
+	x.set("RateLimit", `"minute";r=`+remaining+`;t=`+strconv.Itoa(secondsLeft(w)))
+	x.set("X-RateLimit-Limit", limit)
+	x.set("X-RateLimit-Remaining", remaining)
+	x.set("X-RateLimit-Reset", strconv.FormatInt(w.End.Unix(), 10))
 }
 
 // secondsLeft returns the seconds to the end of the window, rounded up, and at least 1.
