@@ -20,7 +20,7 @@ import (
 // must not change. A text that is equal in consecutive rows, as most are, is allocated once.
 type decoder struct {
 	account store.ID            // of all rows, which then have no column for it; zero: rows begin with their account
-	checked bool                // whether the columns are known to be in the binary format
+	checked bool                // whether check has passed
 	last    Run                 // of the previous row
 	lists   map[string][]string // by their binary format
 	err     error               // of the current row
@@ -32,16 +32,13 @@ func newDecoder(account store.ID) *decoder {
 
 // row implements pgx.RowToFunc.
 func (d *decoder) row(row pgx.CollectableRow) (r Run, err error) {
-	if d.checked = d.checked || isBinary(row.FieldDescriptions()); !d.checked {
-		return r, errors.New("a run is in the text format")
+	if !d.checked { // the rows of a query have the same columns
+		if err := d.check(row.FieldDescriptions()); err != nil {
+			return r, err
+		}
+		d.checked = true
 	}
-	raw, columns := row.RawValues(), reflect.TypeFor[Run]().NumField()
-	if d.account != (store.ID{}) {
-		columns--
-	}
-	if len(raw) != columns {
-		return r, fmt.Errorf("a run has %d columns", len(raw))
-	}
+	raw := row.RawValues()
 	d.err = nil
 	next := func() []byte { // the value of the next column
 		v := raw[0]
@@ -49,7 +46,7 @@ func (d *decoder) row(row pgx.CollectableRow) (r Run, err error) {
 		return v
 	}
 	// The columns are in the order of the fields of Run.
-	if r.AccountID = d.account; d.account == (store.ID{}) {
+	if r.AccountID = d.account; d.hasAccount() {
 		copy(r.AccountID[:], next())
 	}
 	copy(r.ID[:], next())
@@ -63,6 +60,24 @@ func (d *decoder) row(row pgx.CollectableRow) (r Run, err error) {
 	r.StartedAt, r.FinishedAt = d.timeOrNil(next()), d.timeOrNil(next())
 	d.last = r
 	return r, d.err
+}
+
+// hasAccount reports whether rows begin with their account.
+func (d *decoder) hasAccount() bool { return d.account == store.ID{} }
+
+// check returns an error unless a run can be read from the columns.
+func (d *decoder) check(columns []pgconn.FieldDescription) error {
+	want := reflect.TypeFor[Run]().NumField()
+	if !d.hasAccount() {
+		want--
+	}
+	switch {
+	case !isBinary(columns):
+		return errors.New("a run is in the text format")
+	case len(columns) != want:
+		return fmt.Errorf("a run has %d columns", len(columns))
+	}
+	return nil
 }
 
 // isBinary reports whether the columns are in the binary format. Texts are the same in both formats.

@@ -27,7 +27,7 @@ type Filter struct {
 // first filter in this order: model, country, status, measurement type.
 func List(ctx context.Context, db store.Querier, account store.ID, f Filter, page store.Page) ([]Run, error) {
 	s, row := f.query(account, page), newDecoder(account).row
-	if f.ModelID == "" || f.IDs != nil {
+	if !f.selectsByModel() {
 		return store.ReadPageFunc(ctx, db, s, row)
 	}
 	// The runs of a model are read from measurement_run_models, unless another filter matches only a few runs.
@@ -50,14 +50,17 @@ func List(ctx context.Context, db store.Querier, account store.ID, f Filter, pag
 // false, if List needs more than one statement for the page.
 func QueueList(b *pgx.Batch, account store.ID, f Filter, page store.Page, runs *[]Run) bool {
 	s := f.query(account, page)
-	if f.ModelID != "" && f.IDs == nil || !s.IsSingle() {
+	if f.selectsByModel() || !s.IsSingle() {
 		return false
 	}
 	store.QueuePage(b, s, newDecoder(account).row, runs)
 	return true
 }
 
-// query returns the query of a page without the filter by model, unless there are ids.
+// selectsByModel reports whether List must find the runs of a model.
+func (f *Filter) selectsByModel() bool { return f.ModelID != "" && f.IDs == nil }
+
+// query returns the query of a page, without the model if the filter selects by it.
 func (f *Filter) query(account store.ID, page store.Page) *store.KeysetQuery {
 	s := store.KeysetQuery{Select: selectRuns, Order: []string{"r.created_at", "r.id"}, From: f.From, To: f.To, Page: page}
 	s.Where("r.account_id = ?", account)
