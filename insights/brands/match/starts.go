@@ -1,9 +1,7 @@
 package match
 
 import (
-	"bytes"
 	"strings"
-	"sync"
 	"unicode/utf8"
 )
 
@@ -256,99 +254,3 @@ func plainLetter(r rune) rune {
 	}
 	return n.out[0].r
 }
-
-// sourcesStarts has the first word of each heading of a list of sources.
-var sourcesStarts = sync.OnceValue(func() *startSet {
-	f := newStartSet()
-	for heading := range sourcesHeadings {
-		first, _, _ := strings.Cut(heading, " ")
-		f.add(first)
-	}
-	return f
-})
-
-// mayBeginWithSources reports whether a unit of the block may begin with a heading of sources, after characters that
-// are neither letters nor digits.
-func mayBeginWithSources(block []byte) bool {
-	if bytes.IndexByte(block, '<') >= 0 { // tags divide a block into units
-		return sourcesStarts().mayBeIn(block)
-	}
-	for i, c := range block {
-		switch {
-		case c >= utf8.RuneSelf, c == '[', c == '&', c == '`': // what follows may be invisible
-			return sourcesStarts().mayBeIn(block)
-		case wordBytes[c]:
-			token := block[i:]
-			for end, c := range token {
-				if c == ' ' || c == '\n' {
-					token = token[:end]
-					break
-				}
-			}
-			if cites, _ := readRoughly(token); cites { // an address is not part of the heading
-				return sourcesStarts().mayBeIn(block)
-			}
-			// The first word of the block decides.
-			return sourcesStarts().kinds[c] == startFirst && sourcesStarts().mayBegin(token)
-		}
-	}
-	return false
-}
-
-// mayEndWithSources reports whether the answer may end with a list of sources: one of the blocks at the end that may
-// have links or addresses, or the block before them, begins with a word of a heading.
-func (s *scratch) mayEndWithSources() bool {
-	// The blocks are read from the end of the answer backward, up to one that is prose for sure.
-	last := true // no block so far shows anything for sure
-	for k := len(s.blocks) - 1; k >= 0; k-- {
-		block := s.src[s.blocks[k].start:s.blocks[k].end]
-		cites, shown := readRoughly(block)
-		prose := shown && !cites
-		// The last block with anything to see can be a list only if it has links or addresses itself.
-		if !(last && prose) && mayBeginWithSources(block) {
-			return true
-		}
-		if prose {
-			return false
-		}
-		last = last && !shown
-	}
-	return false
-}
-
-// readRoughly reports whether a block may have a link, an address or a mark whose letters are not shown. If it has none,
-// shown tells whether it has an ASCII letter or digit.
-func readRoughly(block []byte) (cites, shown bool) {
-	kinds := uint8(0)
-	for i, c := range block {
-		kind := roughBytes[c]
-		kinds |= kind
-		if kind == roughCites || kind == roughMayCite && i+1 < len(block) && block[i+1] != ' ' && block[i+1] != '\n' {
-			return true, true
-		}
-	}
-	return false, kinds&roughShows != 0
-}
-
-// Bits of roughBytes.
-const (
-	roughShows   uint8 = 1 << iota // an ASCII letter or digit
-	roughMayCite                   // unless white space follows
-	roughCites
-)
-
-var roughBytes = func() (table [256]uint8) {
-	for c, word := range wordBytes {
-		if word {
-			table[c] = roughShows
-		}
-	}
-	for _, c := range ".:" {
-		table[c] = roughMayCite
-	}
-	for _, c := range "[<&@" {
-		table[c] = roughCites
-	}
-	table["【"[0]] = roughCites
-	return table
-}()
