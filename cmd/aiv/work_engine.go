@@ -142,7 +142,7 @@ func (f *engineFlags) tryOrExplain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Without a claim, the clock of this machine stands in for the database's (see Job.Now).
+	// Without a claim there is no time of the database, so the clock of this machine is used (see Job.Now).
 	job.ReceivedAt = time.Now()
 	job.ClaimedAt = job.ReceivedAt
 	outcome := x.Execute(ctx, job)

@@ -119,7 +119,7 @@ func encodeHostname(host string) (string, bool) {
 	if ascii {
 		return host, true
 	}
-	// Labels of ASCII stay as they are, also if they are A-labels already.
+	// Labels of ASCII stay as they are, even A-labels.
 	labels := strings.Split(host, ".")
 	for i, label := range labels {
 		if strings.ContainsFunc(label, func(r rune) bool { return r >= utf8.RuneSelf }) {
