@@ -92,7 +92,7 @@ func (g *Gateway) callTool(x *exchange, r *http.Request, t *mcp.Tool, a mcp.Argu
 	inner := &exchange{
 		requestID: x.requestID, admission: x.admission, bodies: x.bodies, routeIndex: noRoute, tool: call, ResponseWriter: call,
 	}
-	routed := inner.readArguments(r, t, &a)
+	routed := inner.readArguments(t, &a)
 	if len(a.Faults) > 0 {
 		call.problem = mcp.WrongArguments(t, a.Faults)
 	} else {
@@ -114,7 +114,7 @@ func (g *Gateway) callTool(x *exchange, r *http.Request, t *mcp.Tool, a mcp.Argu
 
 // readArguments turns arguments into a logical request, and returns the request that carries it: none of the headers of
 // the message apply to the route.
-func (x *exchange) readArguments(r *http.Request, t *mcp.Tool, a *mcp.Arguments) *http.Request {
+func (x *exchange) readArguments(t *mcp.Tool, a *mcp.Arguments) *http.Request {
 	route := &routes[routesOfTools[t.Name]]
 	x.logicalRequest = logicalRequest{method: route.method, path: route.path, plain: true}
 	if strings.Contains(route.path, "{id}") {
@@ -138,7 +138,7 @@ func (x *exchange) readArguments(r *http.Request, t *mcp.Tool, a *mcp.Arguments)
 		}
 		x.envelope = a.Body()
 	}
-	return (&http.Request{Header: header, RemoteAddr: r.RemoteAddr}).WithContext(r.Context())
+	return &http.Request{Header: header}
 }
 
 // dispatchCall is dispatch for a call. A handler that panics is an internal error of the call. ServeHTTP would respond

@@ -54,7 +54,7 @@ func (g *Gateway) getBrand(x *exchange, r *http.Request) (*brands.Brand, error) 
 	if err != nil {
 		return nil, err
 	}
-	return readOne(g, x, r, func(ctx context.Context, db store.Querier) (*brands.Brand, error) {
+	return readOne(g, x, func(ctx context.Context, db store.Querier) (*brands.Brand, error) {
 		return brands.Get(ctx, db, x.credential().AccountID, id)
 	})
 }
@@ -66,7 +66,7 @@ func (g *Gateway) createBrand(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return body.refused(g.respondInReads(x, r, http.StatusCreated, func(ctx context.Context) (any, error) {
+	return body.refused(g.respondInReads(x, http.StatusCreated, func(ctx context.Context) (any, error) {
 		b, err := brands.Create(ctx, g.cfg.Reads, x.credential().AccountID, g.cfg.NewID(), body.Change)
 		if err != nil {
 			return nil, err
@@ -90,7 +90,7 @@ func (g *Gateway) changeBrand(x *exchange, r *http.Request) error {
 		return err
 	}
 	// Update checks the changed brand as a whole, while the account's brands are locked.
-	return body.refused(g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
+	return body.refused(g.respondInReads(x, http.StatusOK, func(ctx context.Context) (any, error) {
 		return asDocument(newBrandDocument)(brands.Update(ctx, g.cfg.Reads, x.credential().AccountID, id, body.Change))
 	}))
 }

@@ -54,8 +54,7 @@ var modelList = list[catalog.ModelFilter, catalog.Model]{
 
 // readModels responds with a page of the models.
 func (g *Gateway) readModels(x *exchange, r *http.Request) error {
-	ctx, cancel := g.deadline(x, r)
-	defer cancel()
+	ctx := g.deadline(x)
 	// The snapshot has the revision of the admission or a later one, so a change of the catalog is seen at once.
 	s, err := g.cfg.Catalog.At(ctx, x.admission.CatalogRevision)
 	if err != nil {

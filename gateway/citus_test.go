@@ -32,17 +32,13 @@ func TestOneShard(t *testing.T) {
 	explained, tasks := 0, 0
 	seen := make(map[string]bool)
 	for _, s := range sent.Taken() {
-		sql, args := s.SQL, s.Args
-		if seen[sql] {
+		sql := s.SQL
+		first, _, _ := strings.Cut(strings.TrimSpace(sql), " ")
+		if seen[sql] || !strings.Contains(" SELECT INSERT UPDATE DELETE WITH ", " "+strings.ToUpper(first)+" ") {
 			continue
 		}
 		seen[sql] = true
-		first, _, _ := strings.Cut(strings.TrimSpace(sql), " ")
-		if !strings.Contains(" SELECT INSERT UPDATE DELETE WITH ", " "+strings.ToUpper(first)+" ") {
-			continue
-		}
-		rows, err := f.pool.Query(t.Context(), "EXPLAIN (COSTS OFF) "+sql, args...)
-		must(t, err)
+		rows, _ := f.pool.Query(t.Context(), "EXPLAIN (COSTS OFF) "+sql, s.Args...) // rows has the error, too
 		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
 			if !strings.Contains(sql, "INSERT INTO") { // some of these Citus can only execute
@@ -60,7 +56,6 @@ func TestOneShard(t *testing.T) {
 	if explained < 50 || tasks < 30 {
 		t.Errorf("only %d statements were explained, with %d tasks", explained, tasks)
 	}
-	t.Logf("%d statements, %d tasks", explained, tasks)
 }
 
 var taskCount = regexp.MustCompile(`Task Count: (\d+)`)

@@ -52,8 +52,7 @@ func (g *Gateway) createRun(x *exchange, r *http.Request) error {
 	}
 	proposal.Orderer, proposal.CatalogRevision = runs.OrdererOf(x.credential()), x.admission.CatalogRevision
 
-	ctx, cancel := g.deadline(x, r)
-	defer cancel()
+	ctx := g.deadline(x)
 	account := proposal.Orderer.AccountID
 	// This bounds how many runs of one account wait to be written. The batchers of package runs bound the total.
 	if !g.writes.take(account, 1) {

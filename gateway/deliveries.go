@@ -55,7 +55,7 @@ func (g *Gateway) resendEvent(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return g.respondInReads(x, r, http.StatusAccepted, func(ctx context.Context) (any, error) {
+	return g.respondInReads(x, http.StatusAccepted, func(ctx context.Context) (any, error) {
 		return asDocument(newDeliveryDocument)(g.cfg.Webhooks.Resend(ctx, x.credential().AccountID, endpoint, event, x.mayRead))
 	})
 }

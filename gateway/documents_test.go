@@ -44,8 +44,8 @@ func TestCSVFields(t *testing.T) {
 // TestUsageDocument: a month is a month of UTC in any time zone of the process, and a quota that was lowered
 // leaves nothing.
 func TestUsageDocument(t *testing.T) {
-	month := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC).In(time.FixedZone("", -3600))
-	got := newUsageDocument(runs.MonthlyUsage{Month: month, Jobs: 10}, new(int64(9)))
+	month := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	got := newUsageDocument(runs.MonthlyUsage{Month: month.In(time.FixedZone("", -3600)), Jobs: 10}, new(int64(9)))
 	if got.Month != "2026-11" || *got.Quota.Remaining != 0 {
 		t.Errorf("got %+v", got)
 	}
@@ -54,8 +54,7 @@ func TestUsageDocument(t *testing.T) {
 // TestSecondsLeft: clients that wait so long do not come back before the end of the window. The clock may pass the end
 // while it is read.
 func TestSecondsLeft(t *testing.T) {
-	for left, want := range map[time.Duration]int{-time.Second: 1, 0: 1, 1: 1, time.Second: 1, time.Second + 1: 2,
-		time.Minute: 60} {
+	for left, want := range map[time.Duration]int{-time.Second: 1, 0: 1, 1: 1, time.Second: 1, time.Second + 1: 2, time.Minute: 60} {
 		if got := secondsLeft(&limits.Window{Left: left}); got != want {
 			t.Errorf("%v: got %d, want %d", left, got, want)
 		}

@@ -54,7 +54,7 @@ func (g *Gateway) readEvent(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
+	return g.respondInReads(x, http.StatusOK, func(ctx context.Context) (any, error) {
 		e, err := events.Get(ctx, g.cfg.Reads, x.credential().AccountID, id)
 		if err != nil {
 			return nil, err

@@ -42,6 +42,21 @@ func TestGuessingIsSlow(t *testing.T) {
 	})
 }
 
+// TestDeadlines: requests share deadlines, and each has nearly the timeout for its calls.
+func TestDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, shared := bare(Config{Timeout: 32 * time.Second}), make(map[*sharedDeadline]bool)
+		for range 100 {
+			if at, _ := g.deadline(&exchange{}).Deadline(); time.Until(at) < 31*time.Second || time.Until(at) > 32*time.Second {
+				t.Errorf("a request has %v, want 31 to 32 s", time.Until(at))
+			}
+			shared[g.deadlines.Load()] = true
+			time.Sleep(300 * time.Millisecond)
+		}
+		storetest.Equal(t, 25, len(shared), "deadlines of 100 requests in 30 s")
+	})
+}
+
 // TestPanicIsAnInternalError: a panic is an internal error. Nothing is added to a response that has begun.
 func TestPanicIsAnInternalError(t *testing.T) {
 	t.Parallel()
@@ -102,7 +117,7 @@ func TestFaultClock(t *testing.T) {
 			return id
 		}
 		g := f.gateway()
-		before := now()
+		before, header := now(), "X-RateLimit-Reset" // in this spelling
 		oldestFirst = append(oldestFirst, f.run(t, g, f.keys["full"]))
 		w := ask(g, f.keys["full"], "GET", "/v1/runs?limit=3", "")
 		after := now()
@@ -119,7 +134,6 @@ func TestFaultClock(t *testing.T) {
 		if at := list.Data[0].CreatedAt; at.Before(before) || at.After(after) || !strings.Contains(w.Body.String(), `Z"`) {
 			t.Errorf("%v off: the run was created at %v, and it was between %v and %v", off, at, before, after)
 		}
-		header := "X-RateLimit-Reset" // in this spelling
 		reset, err := strconv.ParseInt(w.Header()[header][0], 10, 64)
 		if end := time.Unix(reset, 0); err != nil || end.Before(before) || end.After(after.Add(time.Minute)) || reset%60 != 0 {
 			t.Errorf("%v off: the window ends at %v, %v, and it is between %v and %v", off, end, err, before, after)

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"time"
 
@@ -44,9 +43,8 @@ func newJoinedRead(rows int, encode func() error) *joinedRead {
 
 // readJoined reads in the primary database, in the turn of the read or of another one. It returns errNotReached if the
 // read has to be repeated.
-func (g *Gateway) readJoined(x *exchange, r *http.Request, read *joinedRead) error {
-	ctx, cancel := g.deadline(x, r)
-	defer cancel()
+func (g *Gateway) readJoined(x *exchange, read *joinedRead) error {
+	ctx := g.deadline(x)
 	release, err := g.readQueue.acquire(ctx, x.credential().AccountID, read)
 	if g.readQueue.leave(read) {
 		if release != nil {
@@ -68,6 +66,7 @@ func (g *Gateway) readJoined(x *exchange, r *http.Request, read *joinedRead) err
 		}
 	}()
 	if len(others) > 0 {
+		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, g.readQueue.sharedTurn)
 		defer cancel()
 	}

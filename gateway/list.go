@@ -99,7 +99,7 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 			return err
 		})
 		if l.queue(&joined.statement, x.credential().AccountID, f, selected, &rows) {
-			if err := g.readJoined(x, r, joined); err == nil {
+			if err := g.readJoined(x, joined); err == nil {
 				return l.send(g, x, r, p)
 			} else if !errors.Is(err, errNotReached) {
 				return err
@@ -115,7 +115,7 @@ func (l *list[F, T]) serve(g *Gateway, x *exchange, r *http.Request) error {
 
 // respond sends the page of the rows that read returns, which also reports whether more rows follow.
 func (l *list[F, T]) respond(g *Gateway, x *exchange, r *http.Request, read func(context.Context, store.Querier) ([]T, bool, error)) error {
-	p, err := readOne(g, x, r, func(ctx context.Context, db store.Querier) (page, error) {
+	p, err := readOne(g, x, func(ctx context.Context, db store.Querier) (page, error) {
 		// The page is encoded within the turn of the read, so MaxReads bounds the pages that are being made.
 		rows, more, err := read(ctx, db)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 func (g *Gateway) measure(x *exchange, r *http.Request, read func(context.Context, store.Querier) (page, error)) error {
 	var p page
 	// The response is sent after the turn has ended.
-	err := g.inReads(x, r, func(ctx context.Context) error {
+	err := g.inReads(x, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, g.measureTime)
 		defer cancel()
 		return g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) (err error) {

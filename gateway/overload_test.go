@@ -15,8 +15,7 @@ import (
 	"aiv/store/storetest"
 )
 
-// TestFullAccount: an account that has as much memory for bodies, as many runs being created or as many pages being
-// sent as it may have is rejected; others are served.
+// TestFullAccount: an account at its bound of bodies, new runs or pages being sent is rejected; others are served.
 func TestFullAccount(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -54,8 +53,7 @@ func (w hookedWriter) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
-// TestSlowReceiversHoldNoReader: clients that do not take their responses do not keep others from the reads of the
-// database.
+// TestSlowReceiversHoldNoReader: clients that do not take their responses keep no others from reading.
 func TestSlowReceiversHoldNoReader(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -64,8 +62,7 @@ func TestSlowReceiversHoldNoReader(t *testing.T) {
 	run := "/v1/runs/" + f.run(t, g, f.keys["full"])
 	begun, release := make(chan bool), make(chan bool)
 	var ended sync.WaitGroup
-	addresses := []string{"/v1/runs", run, "/v1/usage", run + "/results", "/v1/webhooks"}
-	for _, address := range slices.Repeat(addresses, 3) {
+	for _, address := range slices.Repeat([]string{"/v1/runs", run, "/v1/usage", run + "/results", "/v1/webhooks"}, 3) {
 		ended.Go(func() {
 			r := httptest.NewRequestWithContext(t.Context(), "GET", Base+address, nil)
 			r.Header.Set("Authorization", "Bearer "+f.keys["full"])

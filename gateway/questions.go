@@ -53,7 +53,7 @@ func (g *Gateway) readQuestion(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q, err := readOne(g, x, r, func(ctx context.Context, db store.Querier) (*catalog.Question, error) {
+	q, err := readOne(g, x, func(ctx context.Context, db store.Querier) (*catalog.Question, error) {
 		return catalog.GetQuestion(ctx, db, x.credential().AccountID, id)
 	})
 	if err != nil {
@@ -69,7 +69,7 @@ func (g *Gateway) createQuestion(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return g.respondInReads(x, r, http.StatusCreated, func(ctx context.Context) (any, error) {
+	return g.respondInReads(x, http.StatusCreated, func(ctx context.Context) (any, error) {
 		q, err := g.cfg.Questions.Create(ctx, x.credential().AccountID, body)
 		if err != nil {
 			return nil, err
@@ -89,7 +89,7 @@ func (g *Gateway) changeQuestion(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
+	return g.respondInReads(x, http.StatusOK, func(ctx context.Context) (any, error) {
 		return asDocument(newQuestionDocument)(g.cfg.Questions.Change(ctx, x.credential().AccountID, id, change))
 	})
 }

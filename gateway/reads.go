@@ -46,9 +46,8 @@ func (g *Gateway) read(ctx context.Context, position string, f func(context.Cont
 
 // inReads calls f when one of the connections for reads is free. f must not send the response, which a slow client can
 // delay. When f returns, the connection is free for the next read.
-func (g *Gateway) inReads(x *exchange, r *http.Request, f func(context.Context) error) error {
-	ctx, cancel := g.deadline(x, r)
-	defer cancel()
+func (g *Gateway) inReads(x *exchange, f func(context.Context) error) error {
+	ctx := g.deadline(x)
 	release, err := g.readQueue.acquire(ctx, x.credential().AccountID, nil)
 	if err != nil {
 		return err
@@ -58,8 +57,8 @@ func (g *Gateway) inReads(x *exchange, r *http.Request, f func(context.Context) 
 }
 
 // readOne calls f as inReads and read do, and returns what f returns.
-func readOne[T any](g *Gateway, x *exchange, r *http.Request, f func(context.Context, store.Querier) (T, error)) (one T, err error) {
-	err = g.inReads(x, r, func(ctx context.Context) error {
+func readOne[T any](g *Gateway, x *exchange, f func(context.Context, store.Querier) (T, error)) (one T, err error) {
+	err = g.inReads(x, func(ctx context.Context) error {
 		return g.read(ctx, x.admission.WALPosition, func(ctx context.Context, db store.Querier) (err error) {
 			one, err = f(ctx, db)
 			return err
@@ -69,9 +68,9 @@ func readOne[T any](g *Gateway, x *exchange, r *http.Request, f func(context.Con
 }
 
 // respondInReads calls f as inReads does, and responds with the document that f returns.
-func (g *Gateway) respondInReads(x *exchange, r *http.Request, status int, f func(context.Context) (document any, err error)) error {
+func (g *Gateway) respondInReads(x *exchange, status int, f func(context.Context) (document any, err error)) error {
 	var document any
-	err := g.inReads(x, r, func(ctx context.Context) (err error) {
+	err := g.inReads(x, func(ctx context.Context) (err error) {
 		document, err = f(ctx)
 		return err
 	})
@@ -107,7 +106,7 @@ func (g *Gateway) deleteInReads(x *exchange, r *http.Request, idOf func(*http.Re
 		return err
 	}
 	// The body was read before the wait for a turn, so that a slow client does not hold one.
-	err = g.inReads(x, r, func(ctx context.Context) error { return f(ctx, x.credential().AccountID, id) })
+	err = g.inReads(x, func(ctx context.Context) error { return f(ctx, x.credential().AccountID, id) })
 	if err != nil {
 		return err
 	}

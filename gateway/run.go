@@ -72,8 +72,7 @@ func (g *Gateway) readRun(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := g.deadline(x, r)
-	defer cancel()
+	ctx := g.deadline(x)
 	run, err := g.cfg.Runs.Get(ctx, x.credential().AccountID, id)
 	if err != nil {
 		return err
@@ -92,8 +91,7 @@ func (g *Gateway) cancelRun(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := g.deadline(x, r)
-	defer cancel()
+	ctx := g.deadline(x)
 	run, err := g.cfg.Runs.Cancel(ctx, x.credential().AccountID, id)
 	// Only with this error does Cancel return a run besides the error.
 	if errors.Is(err, runs.ErrFinal) {

@@ -126,7 +126,7 @@ func (g *Gateway) createSchedule(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return body.refused(g.respondInReads(x, r, http.StatusCreated, func(ctx context.Context) (any, error) {
+	return body.refused(g.respondInReads(x, http.StatusCreated, func(ctx context.Context) (any, error) {
 		// The checks read the catalog on other connections, so they precede the transaction of Create.
 		if err := g.checkRun(ctx, x, body); err != nil {
 			return nil, err
@@ -161,7 +161,7 @@ func (g *Gateway) readSchedule(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s, err := readOne(g, x, r, func(ctx context.Context, db store.Querier) (*schedules.Listed, error) {
+	s, err := readOne(g, x, func(ctx context.Context, db store.Querier) (*schedules.Listed, error) {
 		return schedules.Get(ctx, db, x.credential().AccountID, id)
 	})
 	if err != nil {
@@ -184,7 +184,7 @@ func (g *Gateway) changeSchedule(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return body.refused(g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
+	return body.refused(g.respondInReads(x, http.StatusOK, func(ctx context.Context) (any, error) {
 		account := x.credential().AccountID
 		// Without a lock: Update merges again, under the lock of the schedule.
 		if _, err := g.cfg.Schedules.Merge(ctx, account, id, body.Change); err != nil {

@@ -51,7 +51,7 @@ func (g *Gateway) readUsage(x *exchange, r *http.Request) error {
 	if len(f) > 0 {
 		return request.InvalidParameters(f)
 	}
-	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
+	return g.respondInReads(x, http.StatusOK, func(ctx context.Context) (any, error) {
 		u, err := g.cfg.Runs.MonthOf(ctx, x.credential().AccountID, month)
 		return newUsageDocument(u, x.credential().JobsPerMonth), err
 	})

@@ -62,7 +62,7 @@ func (g *Gateway) createWebhook(x *exchange, r *http.Request) error {
 	if c.Description != nil {
 		description = *c.Description
 	}
-	return g.respondInReads(x, r, http.StatusCreated, func(ctx context.Context) (any, error) {
+	return g.respondInReads(x, http.StatusCreated, func(ctx context.Context) (any, error) {
 		e, secret, err := g.cfg.Webhooks.Create(ctx, x.credential().AccountID, *c.URL, description, c.Events)
 		if err != nil {
 			return nil, err
@@ -78,7 +78,7 @@ func (g *Gateway) readWebhook(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
+	return g.respondInReads(x, http.StatusOK, func(ctx context.Context) (any, error) {
 		return asDocument(newWebhookDocument)(g.cfg.Webhooks.Get(ctx, x.credential().AccountID, id))
 	})
 }
@@ -99,7 +99,7 @@ func (g *Gateway) changeWebhook(x *exchange, r *http.Request) error {
 		return err
 	}
 	// For a new URL, Update calls maySubscribe with the current and pending types, under the lock of the webhook.
-	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
+	return g.respondInReads(x, http.StatusOK, func(ctx context.Context) (any, error) {
 		return asDocument(newWebhookDocument)(g.cfg.Webhooks.Update(ctx, x.credential().AccountID, id, *c, x.maySubscribe))
 	})
 }
@@ -114,7 +114,7 @@ func (g *Gateway) rotateWebhook(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return g.respondInReads(x, r, http.StatusOK, func(ctx context.Context) (any, error) {
+	return g.respondInReads(x, http.StatusOK, func(ctx context.Context) (any, error) {
 		e, secret, err := g.cfg.Webhooks.Rotate(ctx, x.credential().AccountID, id)
 		if err != nil {
 			return nil, err
@@ -129,7 +129,7 @@ func (g *Gateway) testWebhook(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return g.respondInReads(x, r, http.StatusAccepted, func(ctx context.Context) (any, error) {
+	return g.respondInReads(x, http.StatusAccepted, func(ctx context.Context) (any, error) {
 		return asDocument(newEventDocument)(g.cfg.Webhooks.Test(ctx, x.credential().AccountID, id))
 	})
 }

@@ -15,12 +15,9 @@ import (
 // its example.
 func TestReadmeRequestsAreAccepted(t *testing.T) {
 	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	blocks := regexp.MustCompile("(?s)```json\n(.*?)\n```").FindAllStringSubmatch(string(text), -1)
-	if len(blocks) != 4 {
-		t.Fatalf("%d blocks of JSON, want 4: a claim, a job, a heartbeat, settlements", len(blocks))
+	if err != nil || len(blocks) != 4 {
+		t.Fatalf("%d blocks of JSON, want 4: a claim, a job, a heartbeat, settlements; %v", len(blocks), err)
 	}
 	if _, faults := readClaim(parse(t, blocks[0][1]), nil); len(faults) > 0 {
 		t.Errorf("the claim: %v", faults)
