@@ -80,7 +80,7 @@ func (a *Admin) CreateAccount(ctx context.Context, name, plan string) (Account, 
 		return Account{}, errors.New("the account name is empty")
 	}
 	account := Account{ID: store.NewID(), Name: name, PlanCode: plan}
-	err := a.change(ctx, "accounts.create", account.ID.Text("acct"), map[string]any{"name": name, "plan": plan},
+	err := a.changeIdentity(ctx, "accounts.create", account.ID.Text("acct"), map[string]any{"name": name, "plan": plan},
 		func(tx pgx.Tx) error {
 			err := tx.QueryRow(ctx, createAccount, account.ID, name, plan).Scan(&account.CreatedAt)
 			return unknownPlan(err, plan)
@@ -143,16 +143,20 @@ func (a *Admin) change(ctx context.Context, action, subject string, detail map[s
 // changeIdentity is change for what cached credentials contain.
 func (a *Admin) changeIdentity(ctx context.Context, action, subject string, detail map[string]any, f func(pgx.Tx) error) error {
 	return a.change(ctx, action, subject, detail, func(tx pgx.Tx) error {
-		if err := f(tx); err != nil {
+		if err := revise(ctx, tx); err != nil {
 			return err
 		}
-		return revise(ctx, tx)
+		return f(tx)
 	})
 }
 
-// revise changes the revision of all credentials. On plain PostgreSQL triggers have changed it already; a database
-// distributed by Citus has no triggers.
+// revise changes the revision of all credentials in a database distributed by Citus. It must be the first change of a
+// transaction, so that such transactions run one after another: two that had locked an account, as mayHaveKeys does,
+// would deadlock at their next change. On plain PostgreSQL triggers change the revision, after rows are locked.
 func revise(ctx context.Context, tx pgx.Tx) error {
+	if !store.IsCitus(tx.Conn()) {
+		return nil
+	}
 	_, err := tx.Exec(ctx, nextRevision)
 	return err
 }
@@ -209,13 +213,13 @@ func (a *Admin) BeginErasing(ctx context.Context, id store.ID) (revoked time.Dur
 // account itself stays, with its usage totals.
 func (a *Admin) EndErasing(ctx context.Context, id store.ID) error {
 	return store.Step(ctx, a.Pool, func(tx pgx.Tx) error {
+		if err := revise(ctx, tx); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, deleteCredentials, id); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, renameAccount, id); err != nil {
-			return err
-		}
-		if err := revise(ctx, tx); err != nil {
 			return err
 		}
 		return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: "accounts.erase.end", Subject: id.Text("acct")})

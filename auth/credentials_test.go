@@ -136,8 +136,7 @@ func TestExpiringKeyIsReported(t *testing.T) {
 	want("the end of the key", same) // whose successor it was
 }
 
-// TestNoKeysOfAnErasedAccount creates and rotates keys while an erasure waits for the lock of one of the account's
-// credentials. None of them may be valid after it.
+// TestNoKeysOfAnErasedAccount: keys that are created or rotated while an erasure waits for a lock are not valid after it.
 func TestNoKeysOfAnErasedAccount(t *testing.T) {
 	storetest.SkipOnCitus(t, aboutLocks)
 	o := newOffice(t)

@@ -101,9 +101,9 @@ const (
 	// revokeAccount changes no row that is revoked already, and locks rows in the order of the index on them.
 	revokeAccount = `UPDATE credentials SET revoked_at = now() WHERE account_id = $1 AND revoked_at IS NULL`
 
-	// sinceRevocation uses the clock and not the start of the transaction, which may have waited for locks.
+	// sinceRevocation counts to the start of the transaction: what that revokes takes effect when it commits.
 	sinceRevocation = `
-SELECT COALESCE(clock_timestamp() - max(revoked_at), '1 day') FROM credentials WHERE account_id = $1`
+SELECT COALESCE(now() - max(revoked_at), '1 day') FROM credentials WHERE account_id = $1`
 
 	deleteCredentials = `DELETE FROM credentials WHERE account_id = $1`
 

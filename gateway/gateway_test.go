@@ -78,8 +78,7 @@ func TestPanicIsAnInternalError(t *testing.T) {
 	}
 }
 
-// TestPagesDoNotShareMemory: the buffer of a page is used for others after the page has been sent, and no longer holds
-// a page that is cached.
+// TestPagesDoNotShareMemory: the buffer of a page that was sent is used again, and holds no page that is cached.
 func TestPagesDoNotShareMemory(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
