@@ -86,6 +86,15 @@ func parse(url string, k kind) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, parseFault(err)
 	}
+	switch c := config.ConnConfig; c.DefaultQueryExecMode {
+	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol:
+		// The types of arguments are not read from the database, so statements would fail one by one.
+		return nil, errors.New("the database URL must not set default_query_exec_mode to exec or simple_protocol")
+	case pgx.QueryExecModeCacheStatement:
+		if c.StatementCacheCapacity <= 0 {
+			return nil, errors.New("the database URL must not set statement_cache_capacity to 0")
+		}
+	}
 	setParameters(config.ConnConfig.RuntimeParams, k)
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout

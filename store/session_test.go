@@ -135,6 +135,7 @@ func TestOpenKeepsThePassword(t *testing.T) {
 		"postgres://aiv@host/aiv?sslpassword=s3cret&target_session_attrs=s3cret",
 		"password = s3cret' host",
 		"postgres://aiv:s3cret@a,b:1,c:2,d:3:4/aiv",
+		"postgres://aiv:s3cret@host/aiv?default_query_exec_mode=exec", "postgres://aiv:s3cret@host/aiv?statement_cache_capacity=-1",
 	} {
 		if _, err := store.Open(t.Context(), url, 1); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: got %v, want an error without the password", url, err)
