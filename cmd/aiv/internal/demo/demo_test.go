@@ -42,6 +42,8 @@ func TestFill(t *testing.T) {
 	count(3, "schedules with a history", `SELECT count(DISTINCT schedule_id) FROM schedule_occurrences WHERE evaluated_at IS NOT NULL`)
 	count(3, "schedules with alerts", `SELECT count(DISTINCT schedule_id) FROM alerts`)
 	count(1, "schedules with recommendations", `SELECT LEAST(count(*), 1) FROM recommendations WHERE schedule_id IS NOT NULL`)
+	count(0, "answers after the end of their jobs",
+		`SELECT count(*) FROM job_results WHERE (answer::jsonb->>'answered_at')::timestamptz > finished_at`)
 	storetest.Verify(t, pool, capability.Invariants()...)
 
 	before := tables(t, pool)

@@ -166,13 +166,15 @@ func (d *past) work(ctx context.Context, dispatcher *jobs.Dispatcher, r sampleRu
 	if err != nil {
 		return err
 	}
-	// The first jobs get answers, at times spread evenly over the run; the rest fail.
+	// The first jobs that were claimed get answers, and the rest fail. jobs.Backdate spreads the jobs evenly over the run,
+	// by their ordinals. The answer of a job comes in the middle of its time.
+	each := r.took / time.Duration(r.what.jobs()*int(r.repetitions))
 	settlements := make([]jobs.Settlement, len(claimed))
 	for i := range claimed {
 		j := &claimed[i]
 		s := jobs.Settlement{Key: j.Key, Attempt: j.Attempt, Outcome: jobs.Completed}
 		if i < r.completed {
-			at := d.at(&r).Add(r.waited + time.Duration(i+1)*r.took/time.Duration(len(claimed)))
+			at := d.at(&r).Add(r.waited + time.Duration(j.Key.Ordinal)*each - each/2)
 			s.Answer = sampleAnswer(j, at, r.name, r.week())
 		} else {
 			s.Outcome, s.ErrorCode, s.ErrorMessage = jobs.Failed, "provider_error", "A sample failure of aiv demo."
