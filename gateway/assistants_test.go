@@ -70,10 +70,7 @@ func (d schemaDocument) argumentOf(schema any) string {
 	a := fmt.Sprint(s["type"], " ", s["enum"], " from ", s["minimum"], " to ", s["maximum"])
 	if s["items"] != nil {
 		item := d.resolve(s["items"])
-		a += fmt.Sprint(" of ", item["type"], " ", item["enum"])
-		if item["enum"] == nil {
-			a += fmt.Sprint(", at most ", s["maxItems"])
-		}
+		a += fmt.Sprint(" of ", item["type"], " ", item["enum"], ", ", s["minItems"], " to ", s["maxItems"])
 	}
 	return a
 }

@@ -66,7 +66,7 @@ func FuzzAnswer(f *testing.F) {
 
 // TestProblemText: a problem is small, however many faults it has, and counts those that are left out.
 func TestProblemText(t *testing.T) {
-	p := &problem.Problem{Code: "x", Detail: "d"}
+	p := &problem.Problem{Code: "x", Detail: "Retry after the time in Retry-After."}
 	for range 30 {
 		p.Errors.AddParameter(strings.Repeat("é/~", 100), strings.Repeat("long ", 100))
 		p.Errors.Add("#/arguments/model_ids/1", strings.Repeat("long ", 100))
@@ -78,7 +78,8 @@ func TestProblemText(t *testing.T) {
 		LeftOut    int `json:"errors_left_out"`
 		RetryAfter int `json:"retry_after_seconds"`
 	}
-	if err := json.Unmarshal(text, &d); err != nil || len(text) >= maxProblem || len(d.Errors)+d.LeftOut != len(p.Errors) || d.RetryAfter != 7 {
+	if err := json.Unmarshal(text, &d); err != nil || len(text) >= maxProblem || len(d.Errors)+d.LeftOut != len(p.Errors) || d.RetryAfter != 7 ||
+		strings.Contains(string(text), "Retry-After") {
 		t.Errorf("%d bytes, %d errors, %d left out of %d, retry after %d: %v", len(text), len(d.Errors), d.LeftOut, len(p.Errors), d.RetryAfter, err)
 	}
 }

@@ -63,12 +63,15 @@ type fault struct {
 // problem returns the text of the problem. Its faults point into the arguments.
 func (r Result) problem() []byte {
 	p := r.Problem
-	d := problemText{Code: p.Code, Detail: p.Detail, Check: p.Check, RequestID: r.RequestID}
+	// A result has no headers.
+	detail := strings.Replace(p.Detail, "the time in Retry-After", "retry_after_seconds", 1)
+	d := problemText{Code: p.Code, Detail: detail, Check: p.Check, RequestID: r.RequestID}
 	for _, f := range p.Errors {
-		// The route names a query parameter, and the model an argument.
+		// The route names a query parameter, whose words are separated by commas, and the model an argument, which is an
+		// array of words.
 		if f.Parameter != nil {
 			var named problem.Faults
-			named.AddMember(At, *f.Parameter, f.Detail)
+			named.AddMember(At, *f.Parameter, strings.Replace(f.Detail, "a comma-separated list of", "a list of", 1))
 			f = named[0]
 		}
 		d.Errors = append(d.Errors, fault{f.Pointer, f.Detail})
