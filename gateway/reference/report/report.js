@@ -34,7 +34,7 @@ function setWeeks(n) {
 
 const probe = element("input", { type: "date" }); // keeps valid dates only
 const isDate = (v) => (probe.value = v) === probe.value && v !== "";
-const valid = { model_id: /^[\w.:/-]{1,128}$/, topic: /^[^\0]{1,200}$/u, country: /^[A-Z]{2}$/, branded: /^(true|false)$/ };
+const valid = { model_id: /^[\w.:/-]{1,128}$/, topic: /^[^\0]{1,128}$/u, country: /^[A-Z]{2}$/, branded: /^(true|false)$/ };
 
 // select chooses a value of a filter, which may not be in the catalogs.
 function select(id, value) {
