@@ -130,9 +130,10 @@ func (a *Admin) SetAccountQuota(ctx context.Context, id store.ID, own bool, jobs
 	return account, err
 }
 
-// change runs f and writes its audit record in one transaction.
+// change runs f and writes its audit record in one transaction, which may be repeated: on Citus the wait for a lock ends
+// after a second.
 func (a *Admin) change(ctx context.Context, action, subject string, detail map[string]any, f func(pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
+	return store.Repeat(ctx, a.Pool, func(tx pgx.Tx) error {
 		if err := f(tx); err != nil {
 			return err
 		}

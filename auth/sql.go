@@ -22,7 +22,9 @@ ON CONFLICT (code) DO UPDATE SET features = excluded.features, rate_limit_per_mi
 
 	setAccountQuota = `UPDATE accounts SET own_quota = $2, jobs_per_month = $3 WHERE id = $1 RETURNING ` + accountColumns
 
-	lockAccount = `SELECT ` + accountColumns + ` FROM accounts WHERE id = $1 FOR SHARE`
+	// lockAccount does not share its lock: on Citus, two transactions that share the lock of a row of a reference table
+	// deadlock.
+	lockAccount = `SELECT ` + accountColumns + ` FROM accounts WHERE id = $1 FOR NO KEY UPDATE`
 
 	createCredential = `
 INSERT INTO credentials (id, account_id, name, key_prefix, key_hash, scopes, rate_limit_per_minute, expires_at, rotated_from)

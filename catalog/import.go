@@ -41,7 +41,7 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 			return err
 		}
 		// Imports run one at a time: concurrent ones would not see the rows that the other adds.
-		if _, err := tx.Exec(ctx, lockRevision); err != nil {
+		if _, err := tx.Exec(ctx, lockCatalog); err != nil {
 			return err
 		}
 		var changed int64

@@ -74,7 +74,11 @@ func (a *Admin) SetDependency(ctx context.Context, provider, dependency string, 
 	if met {
 		action = "providers.met"
 	}
-	return pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
+	return store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
+		// An import changes the rows of providers first and the revision last, as record does.
+		if _, err := tx.Exec(ctx, lockCatalog); err != nil {
+			return err
+		}
 		// The row is added or replaced; audit_log keeps the history.
 		_, err := tx.Exec(ctx, setDependency, provider, dependency, met, note)
 		if store.IsForeignKeyViolation(err) {

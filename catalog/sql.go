@@ -25,8 +25,9 @@ const selectProviderNames = `SELECT code, name FROM providers ORDER BY code`
 // nextRevision makes all processes read the catalog again.
 const nextRevision = `UPDATE catalog_revision SET revision = ` + store.NextRevision
 
-// lockRevision serializes imports.
-const lockRevision = `SELECT FROM catalog_revision FOR UPDATE`
+// lockCatalog makes the changes of operators take turns. They may wait for long: on Citus the wait for a row would end
+// after a second, because it takes place on another server, where WithoutTimeouts has no effect.
+const lockCatalog = `SELECT pg_advisory_xact_lock(hashtext('aiv catalog'))`
 
 // setDependency fails with a foreign key violation if the provider does not exist.
 const setDependency = `

@@ -26,21 +26,27 @@ type Tx interface {
 	Conn() *pgx.Conn
 }
 
-// maxStepTries bounds how often Step tries a transaction: locks that are held for longer than about 30 s are reported.
-const maxStepTries = 15
+// maxTries bounds how often Repeat tries a transaction. In Step, locks that are held for longer than about 30 s are
+// reported.
+const maxTries = 15
 
-// Step runs f in one transaction of an administrative command that changes many rows in small steps. A statement in it
-// waits at most 2 s for a lock, so that requests never queue behind a step that waits. If it got no lock, or was the
-// victim of a deadlock, the step is tried again; f must start over each time.
+// Step is Repeat for one transaction of an administrative command that changes many rows in small steps. A statement in
+// it waits at most 2 s for a lock, so that requests never queue behind a step that waits.
 func Step(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
+	return Repeat(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, stepSettings); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
+// Repeat runs f in a transaction of an administrative command. If a statement got no lock, or was the victim of a
+// deadlock, the transaction is tried again; f must start over each time.
+func Repeat(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 	for try := 1; ; try++ {
-		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, stepSettings); err != nil {
-				return err
-			}
-			return f(tx)
-		})
-		if !IsLockTimeout(err) && !IsDeadlock(err) || try == maxStepTries {
+		err := pgx.BeginFunc(ctx, pool, f)
+		if !IsLockTimeout(err) && !IsDeadlock(err) || try == maxTries {
 			return err
 		}
 		time.Sleep(50*time.Millisecond + rand.N(100*time.Millisecond)) // the next try fails if ctx is done

@@ -46,11 +46,24 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 	return lines, nil
 }
 
-// write does everything that an import changes, in its transaction. Accounts are locked in the order of their ids.
+const (
+	// lockImports makes imports take turns. On Citus their waits for the brands of an account would end after a second.
+	lockImports = `SELECT pg_advisory_xact_lock(hashtext('aiv brands import'))`
+
+	// lockKept locks the accounts that are not erased. It comes last, because on Citus it locks all accounts.
+	lockKept = `SELECT FROM accounts WHERE id = ANY ($1) AND erased_at IS NULL ORDER BY id FOR NO KEY UPDATE`
+)
+
+// write does everything that an import changes, in its transaction. The brands of accounts are locked in the order of
+// their ids.
 func (a *Admin) write(ctx context.Context, tx pgx.Tx, byAccount map[store.ID][]*incoming, lines int) error {
+	if _, err := tx.Exec(ctx, lockImports); err != nil {
+		return err
+	}
 	var errs []error
 	changed := 0
-	for _, account := range slices.SortedFunc(maps.Keys(byAccount), store.ID.Compare) {
+	accounts := slices.SortedFunc(maps.Keys(byAccount), store.ID.Compare)
+	for _, account := range accounts {
 		m, err := mergeLines(ctx, tx, account, byAccount[account])
 		// The errors of all accounts are collected, so that one import reports all lines.
 		if e, ok := errors.AsType[*lineError](err); ok {
@@ -73,6 +86,14 @@ func (a *Admin) write(ctx context.Context, tx pgx.Tx, byAccount map[store.ID][]*
 	if err := errors.Join(errs...); err != nil || changed == 0 {
 		return err
 	}
+	// An erasure that begins later waits for this transaction, and deletes what it wrote.
+	kept, err := tx.Exec(ctx, lockKept, accounts)
+	if err != nil {
+		return err
+	}
+	if kept.RowsAffected() < int64(len(accounts)) {
+		return errors.New("an account of the file has been erased meanwhile")
+	}
 	return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: "brands.import", Subject: "brands",
 		Detail: map[string]any{"brands": lines, "rows_changed": changed}})
 }
@@ -80,10 +101,10 @@ func (a *Admin) write(ctx context.Context, tx pgx.Tx, byAccount map[store.ID][]*
 // A lineError reports lines that cannot be imported.
 type lineError struct{ error }
 
-// mergeLines locks an account and returns what lines change of its brands.
+// mergeLines locks the brands of an account and returns what lines change of them.
 func mergeLines(ctx context.Context, tx pgx.Tx, account store.ID, lines []*incoming) (*merge, error) {
-	var erased bool // an erasure that begins later waits for the transaction, and deletes what it wrote
-	err := tx.QueryRow(ctx, `SELECT erased_at IS NOT NULL FROM accounts WHERE id = $1 FOR SHARE`, account).Scan(&erased)
+	var erased bool
+	err := tx.QueryRow(ctx, `SELECT erased_at IS NOT NULL FROM accounts WHERE id = $1`, account).Scan(&erased)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, eachLine(lines, "unknown account")

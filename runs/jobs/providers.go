@@ -81,16 +81,21 @@ func (a *ProviderAdmin) changeWithNote(ctx context.Context, action, provider, no
 	return a.change(ctx, action, provider, map[string]any{"note": note}, statements)
 }
 
-// change runs statements and writes their audit record in one transaction. It fails if there is no such provider.
+// change runs statements and writes their audit record in one transaction, which may be repeated. It fails if there is no
+// such provider.
 func (a *ProviderAdmin) change(ctx context.Context, action, provider string, detail map[string]any, statements *pgx.Batch) error {
-	return pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
+	return store.Repeat(ctx, a.Pool, func(tx pgx.Tx) error {
+		var b pgx.Batch // pgx can send a batch once
+		for _, q := range statements.QueuedQueries {
+			b.Queue(q.SQL, q.Arguments...)
+		}
 		var exists bool
 		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM providers WHERE code = $1)`, provider).Scan(&exists)
 		if err == nil && !exists {
 			return fmt.Errorf("there is no provider %q; see aiv providers list", provider)
 		}
 		if err == nil {
-			err = tx.SendBatch(ctx, statements).Close()
+			err = tx.SendBatch(ctx, &b).Close()
 		}
 		if err != nil {
 			return err
