@@ -81,7 +81,7 @@ func FuzzHashKey(f *testing.F) {
 
 // TestIssuedKeys: keys that are issued at once are keys, their prefixes are their beginnings, and the rest is random.
 func TestIssuedKeys(t *testing.T) {
-	o, seen, keys, errs := newOffice(t), make(map[string]bool), [40]auth.Issued{}, [40]error{}
+	o, seen, keys, errs := newOffice(t), make(map[string]bool), [100]auth.Issued{}, [100]error{}
 	storetest.AtOnce(2, func(i int) {
 		for ; i < len(keys); i += 2 {
 			keys[i], errs[i] = o.CreateKey(t.Context(), o.account.ID, auth.Terms{Name: new("key")})
@@ -93,5 +93,5 @@ func TestIssuedKeys(t *testing.T) {
 		}
 		seen[c.KeyPrefix], seen[c.Key[44:52]] = true, true
 	}
-	equal(t, "beginnings and ends of 40 keys", 80, len(seen))
+	equal(t, "beginnings and ends of 100 keys", 200, len(seen))
 }

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -116,12 +115,7 @@ func writeOwn(ctx context.Context, tx pgx.Tx) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	// An erasure that begins later waits for this transaction, and deletes what it wrote.
-	kept, err := tx.Exec(ctx, lockKept, accounts)
-	if err == nil && kept.RowsAffected() < int64(len(accounts)) {
-		err = errors.New("an account of the file has been erased meanwhile")
-	}
-	return tag.RowsAffected(), err
+	return tag.RowsAffected(), store.LockKept(ctx, tx, accounts)
 }
 
 // record increases the revision and writes audit_log. Every transaction of an operator that changes the catalog calls

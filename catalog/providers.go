@@ -75,7 +75,7 @@ func (a *Admin) SetDependency(ctx context.Context, provider, dependency string, 
 		action = "providers.met"
 	}
 	return store.WithoutTimeouts(ctx, a.Pool, func(tx pgx.Tx) error {
-		// An import changes the rows of providers first and the revision last, as record does.
+		// On Citus the wait for rows that an import has locked would end after a second.
 		if _, err := tx.Exec(ctx, lockCatalog); err != nil {
 			return err
 		}

@@ -56,9 +56,6 @@ SELECT FROM written`
 // incomingAccounts returns the accounts whose own questions a file contains, in the order in which they are locked.
 const incomingAccounts = `SELECT DISTINCT account_id FROM incoming_own_questions WHERE account_id IS NOT NULL ORDER BY account_id`
 
-// lockKept locks the accounts that are not erased. On Citus, two imports that shared these locks would deadlock.
-const lockKept = `SELECT FROM accounts WHERE id = ANY ($1) AND erased_at IS NULL ORDER BY id FOR NO KEY UPDATE`
-
 // upsertOwn returns the questions that it writes. form_hash stays as it is, because the text does.
 const upsertOwn = `
 WITH written AS (

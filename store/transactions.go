@@ -71,6 +71,19 @@ func ExecInSteps(ctx context.Context, pool *pgxpool.Pool, step int64, sql string
 // A step deletes at most one large run, for which the statement timeout of requests may be too short.
 const stepSettings = `SELECT set_config('lock_timeout', '2s', true), set_config('statement_timeout', '10min', true)`
 
+// LockKept locks the accounts that an import writes to. An erasure that begins later waits for the transaction, and
+// deletes what it wrote. LockKept fails if one of the accounts has been erased since its lines were checked. It comes
+// last, because on Citus it locks all accounts, and does not share its locks: two imports that did would deadlock there.
+func LockKept(ctx context.Context, tx pgx.Tx, accounts []ID) error {
+	kept, err := tx.Exec(ctx, lockKept, accounts)
+	if err == nil && kept.RowsAffected() < int64(len(accounts)) {
+		err = errors.New("an account of the file has been erased meanwhile")
+	}
+	return err
+}
+
+const lockKept = `SELECT FROM accounts WHERE id = ANY ($1) AND erased_at IS NULL ORDER BY id FOR NO KEY UPDATE`
+
 // BoundIdle is an expression for the first SELECT of a transaction whose locks other accounts wait for. A process that
 // stops inside the transaction loses its session, and so the locks, after 3 s, or after the time that the URL of the
 // database sets as aiv.max_idle_with_locks.

@@ -78,8 +78,8 @@ func TestProblemText(t *testing.T) {
 		LeftOut    int `json:"errors_left_out"`
 		RetryAfter int `json:"retry_after_seconds"`
 	}
-	if err := json.Unmarshal(text, &d); err != nil || len(text) >= maxProblem || len(d.Errors)+d.LeftOut != len(p.Errors) || d.RetryAfter != 7 ||
-		strings.Contains(string(text), "Retry-After") {
+	if err := json.Unmarshal(text, &d); err != nil || len(text) >= maxProblem || len(d.Errors)+d.LeftOut != len(p.Errors) ||
+		d.RetryAfter != 7 || strings.Contains(string(text), "Retry-After") {
 		t.Errorf("%d bytes, %d errors, %d left out of %d, retry after %d: %v", len(text), len(d.Errors), d.LeftOut, len(p.Errors), d.RetryAfter, err)
 	}
 }

@@ -46,13 +46,8 @@ func (a *Admin) Import(ctx context.Context, file io.Reader, progress func(lines 
 	return lines, nil
 }
 
-const (
-	// lockImports makes imports take turns. On Citus their waits for the brands of an account would end after a second.
-	lockImports = `SELECT pg_advisory_xact_lock(hashtext('aiv brands import'))`
-
-	// lockKept locks the accounts that are not erased. It comes last, because on Citus it locks all accounts.
-	lockKept = `SELECT FROM accounts WHERE id = ANY ($1) AND erased_at IS NULL ORDER BY id FOR NO KEY UPDATE`
-)
+// lockImports makes imports take turns. On Citus their waits for the brands of an account would end after a second.
+const lockImports = `SELECT pg_advisory_xact_lock(hashtext('aiv brands import'))`
 
 // write does everything that an import changes, in its transaction. The brands of accounts are locked in the order of
 // their ids.
@@ -86,13 +81,8 @@ func (a *Admin) write(ctx context.Context, tx pgx.Tx, byAccount map[store.ID][]*
 	if err := errors.Join(errs...); err != nil || changed == 0 {
 		return err
 	}
-	// An erasure that begins later waits for this transaction, and deletes what it wrote.
-	kept, err := tx.Exec(ctx, lockKept, accounts)
-	if err != nil {
+	if err := store.LockKept(ctx, tx, accounts); err != nil {
 		return err
-	}
-	if kept.RowsAffected() < int64(len(accounts)) {
-		return errors.New("an account of the file has been erased meanwhile")
 	}
 	return store.Audit(ctx, tx, store.Change{Actor: a.Actor, Action: "brands.import", Subject: "brands",
 		Detail: map[string]any{"brands": lines, "rows_changed": changed}})

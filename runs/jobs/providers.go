@@ -48,9 +48,9 @@ func (a *ProviderAdmin) SetLimits(ctx context.Context, provider string, l Provid
 	if len(detail) == 0 {
 		return errors.New("no limit was given")
 	}
-	var b pgx.Batch
-	b.Queue(setLimits, provider, l.PerMinute.Set, l.PerMinute.Value, l.InFlight.Set, l.InFlight.Value)
-	return a.change(ctx, "providers.set", provider, detail, &b)
+	return a.change(ctx, "providers.set", provider, detail, func(b *pgx.Batch) {
+		b.Queue(setLimits, provider, l.PerMinute.Set, l.PerMinute.Value, l.InFlight.Set, l.InFlight.Value)
+	})
 }
 
 // MaxProviderLimit bounds the limits of a provider.
@@ -59,36 +59,34 @@ const MaxProviderLimit = 1_000_000
 // Pause stops the claims of a provider, from the next one on. The note gives the reason, and replaces the note of an
 // earlier pause.
 func (a *ProviderAdmin) Pause(ctx context.Context, provider, note string) error {
-	var b pgx.Batch
-	b.Queue(setPause, provider, note, a.Actor)
-	return a.changeWithNote(ctx, "providers.pause", provider, note, &b)
+	return a.changeWithNote(ctx, "providers.pause", provider, note, func(b *pgx.Batch) {
+		b.Queue(setPause, provider, note, a.Actor)
+	})
 }
 
 // Resume ends the pause of a provider, whether an operator or a worker caused it, and the throttle that workers
 // reported.
 func (a *ProviderAdmin) Resume(ctx context.Context, provider, note string) error {
-	var b pgx.Batch
-	b.Queue(endPause, provider)
-	b.Queue(endThrottle, provider)
-	return a.changeWithNote(ctx, "providers.resume", provider, note, &b)
+	return a.changeWithNote(ctx, "providers.resume", provider, note, func(b *pgx.Batch) {
+		b.Queue(endPause, provider)
+		b.Queue(endThrottle, provider)
+	})
 }
 
 // changeWithNote is change with a note, which must not be blank.
-func (a *ProviderAdmin) changeWithNote(ctx context.Context, action, provider, note string, statements *pgx.Batch) error {
+func (a *ProviderAdmin) changeWithNote(ctx context.Context, action, provider, note string, queue func(*pgx.Batch)) error {
 	if strings.TrimSpace(note) == "" {
 		return errors.New("a note is required: it gives the reason")
 	}
-	return a.change(ctx, action, provider, map[string]any{"note": note}, statements)
+	return a.change(ctx, action, provider, map[string]any{"note": note}, queue)
 }
 
-// change runs statements and writes their audit record in one transaction, which may be repeated. It fails if there is no
-// such provider.
-func (a *ProviderAdmin) change(ctx context.Context, action, provider string, detail map[string]any, statements *pgx.Batch) error {
+// change runs the statements that queue adds and writes their audit record in one transaction, which may be repeated. It
+// fails if there is no such provider.
+func (a *ProviderAdmin) change(ctx context.Context, action, provider string, detail map[string]any, queue func(*pgx.Batch)) error {
 	return store.Repeat(ctx, a.Pool, func(tx pgx.Tx) error {
 		var b pgx.Batch // pgx can send a batch once
-		for _, q := range statements.QueuedQueries {
-			b.Queue(q.SQL, q.Arguments...)
-		}
+		queue(&b)
 		var exists bool
 		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM providers WHERE code = $1)`, provider).Scan(&exists)
 		if err == nil && !exists {
