@@ -168,12 +168,14 @@ func mayBeginWithSources(block []byte) bool {
 	}
 	for i, c := range block {
 		switch {
+		case c == '[' && i+1 < len(block) && is(rune(block[i+1]), asciiLetter) && (i == 0 || block[i-1] != '!'):
+			// A label that begins with a letter is visible, unless it is an address or, after a !, describes an image.
 		case c >= utf8.RuneSelf, c == '[', c == '&', c == '`': // what follows may be invisible
 			return sourcesStarts().mayBeIn(block)
 		case wordBytes[c]:
-			token := block[i:]
+			token := block[i:] // an address that the word belongs to shows before a space or a ]
 			for end, c := range token {
-				if c == ' ' || c == '\n' {
+				if c == ' ' || c == '\n' || c == ']' {
 					token = token[:end]
 					break
 				}
@@ -182,7 +184,7 @@ func mayBeginWithSources(block []byte) bool {
 				return sourcesStarts().mayBeIn(block)
 			}
 			// The first word of the block decides.
-			return sourcesStarts().kinds[c] == startFirst && sourcesStarts().mayBegin(token)
+			return sourcesStarts().kinds[c] == startFirst && sourcesStarts().mayBegin(block[i:])
 		}
 	}
 	return false
@@ -212,36 +214,23 @@ func (s *scratch) mayEndWithSources() bool {
 // readRoughly reports whether a block may have a link, an address or a mark whose letters are not shown. If it has none,
 // shown tells whether it has an ASCII letter or digit.
 func readRoughly(block []byte) (cites, shown bool) {
-	kinds := uint8(0)
-	for i, c := range block {
-		kind := roughBytes[c]
-		kinds |= kind
-		if kind == roughCites || kind == roughMayCite && i+1 < len(block) && block[i+1] != ' ' && block[i+1] != '\n' {
+	// IndexByte is much faster than a loop.
+	for _, c := range [...]byte{'[', '<', '&', '@', "【"[0]} {
+		if bytes.IndexByte(block, c) >= 0 {
 			return true, true
 		}
 	}
-	return false, kinds&roughShows != 0
-}
-
-// Bits of roughBytes.
-const (
-	roughShows   uint8 = 1 << iota // an ASCII letter or digit
-	roughMayCite                   // unless white space follows
-	roughCites
-)
-
-var roughBytes = func() (table [256]uint8) {
-	for c, word := range wordBytes {
-		if word {
-			table[c] = roughShows
+	// In an address something follows the dot or the colon at once.
+	for _, c := range [...]byte{'.', ':'} {
+		for rest := block; ; {
+			i := bytes.IndexByte(rest, c)
+			if i < 0 {
+				break
+			}
+			if rest = rest[i+1:]; len(rest) > 0 && rest[0] != ' ' && rest[0] != '\n' {
+				return true, true
+			}
 		}
 	}
-	for _, c := range ".:" {
-		table[c] = roughMayCite
-	}
-	for _, c := range "[<&@" {
-		table[c] = roughCites
-	}
-	table["【"[0]] = roughCites
-	return table
-}()
+	return false, slices.ContainsFunc(block, func(c byte) bool { return wordBytes[c] })
+}
