@@ -203,10 +203,14 @@ func (f *startSet) suspect(block []byte, i int, look uint8) (int, uint8) {
 	return len(block), look
 }
 
-// mayBegin reports whether text, which begins with a letter or digit, may begin with something of the set.
+// mayBegin reports whether text, whose first character is of the kind startFirst, may begin with something of the set.
 func (f *startSet) mayBegin(text []byte) bool {
-	n := int32(0)
-	for _, c := range text {
+	n := f.trie.first(rune(lowerASCII(text[0])))
+	for _, c := range text[1:] {
+		// text has all that the set keeps of a name.
+		if f.trie.nodes[n].uses != 0 {
+			return true
+		}
 		if !wordBytes[c] {
 			return c >= utf8.RuneSelf || is(rune(c), asciiInline) // after markup the word may go on
 		}
@@ -214,12 +218,8 @@ func (f *startSet) mayBegin(text []byte) bool {
 		if n = f.trie.child(n, rune(lowerASCII(c))); n == 0 {
 			return false
 		}
-		// text has all that the set keeps of a name.
-		if f.trie.nodes[n].uses != 0 {
-			return true
-		}
 	}
-	return false
+	return f.trie.nodes[n].uses != 0
 }
 
 // wordBytes are the ASCII letters and digits.
