@@ -26,7 +26,7 @@ type absence struct {
 // one pass over the phrases is enough. Only the nearest phrase on each side of an occurrence is considered.
 func (s *scratch) flagAbsence(chars []char, taken []occurrence) {
 	// Most units have no phrase. Stops and turn words are searched only if there is one.
-	s.findPhrases(chars, s.wordStarts)
+	s.findPhrases(chars, s.starts)
 	if len(s.phraseEnds) == 0 && len(s.phraseStarts) == 0 {
 		return
 	}

@@ -27,8 +27,7 @@ const (
 	inWord    traits = 1 << (iota + 2) // its class is word
 	isAMark
 	fromCapital
-	mayBeginName   // of a Matcher's brand, unless it is inside a word
-	mayBeginPhrase // of absence, unless it is inside a word
+	mayBegin // what a Matcher searches, or a phrase of absence, may begin with it, unless it is inside a word
 )
 
 // traitsOf returns the traits of a character that has a class and nothing else.

@@ -88,17 +88,14 @@ func Compile(brands []Brand) *Matcher {
 	return m
 }
 
-// findFirsts notes for each ASCII character whether names, or phrases of absence, may begin with it.
+// findFirsts notes for each ASCII character whether something that is searched may begin with it.
 func (m *Matcher) findFirsts() {
 	m.ascii = asciiNormal
 	for i := range m.ascii {
 		c := &m.ascii[i]
-		// Names and excluded phrases are searched from the same places.
-		if len(m.trie.begin(c.r)) > 0 || len(m.excluded.begin(c.r)) > 0 {
-			c.traits |= mayBeginName
-		}
-		if phrases().first(c.r) > 0 {
-			c.traits |= mayBeginPhrase
+		// Names, excluded phrases and phrases of absence are searched from the same places.
+		if len(m.trie.begin(c.r)) > 0 || len(m.excluded.begin(c.r)) > 0 || phrases().first(c.r) > 0 {
+			c.traits |= mayBegin
 		}
 	}
 }

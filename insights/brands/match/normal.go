@@ -88,8 +88,9 @@ func (n *normalizer) addASCII(visible []rune, at int32) (read int) {
 			break
 		}
 		c := &n.ascii[r]
-		// Both are spaces. add drops this one.
-		if (c.r^' ')|(last^' ') == 0 {
+		// Of two spaces, add drops the second. The few other pairs with this sum, of control characters or hosts, are
+		// added.
+		if c.r+last == ' '+' ' {
 			read = i
 			break
 		}
@@ -131,10 +132,10 @@ func (n *normalizer) add(r rune, at int32) {
 func (n *normalizer) append(c char, at int32) {
 	n.comesFrom(at)
 	if uint32(c.r) < 128 {
-		c.traits |= n.ascii[c.r].traits & (mayBeginName | mayBeginPhrase)
+		c.traits |= n.ascii[c.r].traits & mayBegin
 	} else {
 		// Characters beyond ASCII have no table of what may begin with them.
-		c.traits |= mayBeginName
+		c.traits |= mayBegin
 	}
 	n.out = append(n.out, c)
 }

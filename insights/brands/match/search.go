@@ -21,8 +21,7 @@ type occurrence struct {
 type search struct {
 	m           *Matcher
 	searched    []char         // the normal form of the unit
-	nameStarts  []int32        // where names may begin
-	wordStarts  []int32        // where phrases of absence may begin
+	starts      []int32        // where names and phrases of absence may begin
 	trie        *trie          // that is searched
 	start       int            // where the occurrence that is being followed begins
 	occurrences []occurrence   // by start
@@ -43,13 +42,18 @@ func (m *Matcher) search(s *scratch, u *unit, chars []char) {
 	s.forgetExcluded()
 	if len(m.excluded.edges) > 0 {
 		s.trie = m.excluded
-		for _, start := range s.nameStarts {
-			s.searchAt(int(start))
+		for _, start := range s.starts {
+			if m.excluded.mayBegin(chars[start:]) {
+				s.searchAt(int(start))
+			}
 		}
 	}
 	s.trie = m.trie
 	s.occurrences = s.occurrences[:0]
-	for _, start := range s.nameStarts {
+	for _, start := range s.starts {
+		if !m.trie.mayBegin(chars[start:]) {
+			continue
+		}
 		first := len(s.occurrences)
 		s.searchAt(int(start))
 		// A single occurrence without excluded phrases, the usual case, needs no comparison.
@@ -87,21 +91,17 @@ func (s *scratch) searchAt(i int) {
 // findStarts finds where names and phrases of absence may begin: never inside a word, see leftBound. It has no branch
 // that depends on the character, as most units have an occurrence, and many words.
 func (s *scratch) findStarts(chars []char) {
-	names := slices.Grow(s.nameStarts[:0], len(chars))[:len(chars)]
-	phrases := slices.Grow(s.wordStarts[:0], len(chars))[:len(chars)]
-	n, p, before := 0, 0, traits(0)
+	starts := slices.Grow(s.starts[:0], len(chars))[:len(chars)]
+	n, before := 0, traits(0)
 	for i := range chars {
 		c := chars[i].traits
-		// inside is inWord if this character and the one before are in a word, else 0. Multiplied, it becomes both
-		// mayBegin bits, which are then cleared. Each index is written, and kept only if n or p advances.
-		inside := c & before & inWord
+		// Each index is written, and kept only if n advances: if the character may begin something, and not both it and
+		// the one before are in a word.
+		starts[n] = int32(i)
+		n += int(c/mayBegin&1) &^ int(c&before&inWord/inWord)
 		before = c
-		c &^= inside * ((mayBeginName | mayBeginPhrase) / inWord)
-		names[n], phrases[p] = int32(i), int32(i)
-		n += int(c / mayBeginName & 1)
-		p += int(c / mayBeginPhrase)
 	}
-	s.nameStarts, s.wordStarts = names[:n], phrases[:p]
+	s.starts = starts[:n]
 }
 
 // searchHost finds host-shaped names that a bare host is, and the brand that owns it.

@@ -141,7 +141,7 @@ func (s *scratch) normalize(u *unit, end int32) []char {
 			break
 		}
 		// A host is one character, whose number leads back to s.hosts.
-		placeholder := char{r: -1 - k, traits: mayBeginName}
+		placeholder := char{r: -1 - k, traits: mayBegin}
 		n.base = placeholder
 		n.append(placeholder, s.hosts[k].start)
 		next = s.hosts[k].end

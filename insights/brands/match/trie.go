@@ -5,12 +5,13 @@ import "slices"
 // A trie has all patterns, for a search from each place where one may begin. Nodes are joined by characters and by
 // gaps. The lists of all nodes are joined, in the order of the nodes, because most nodes have one edge and nothing else.
 type trie struct {
-	nodes []node // and one more, at which the lists of the last one end
-	edges []edge
-	gaps  []gap
-	ends  []int32         // searched names that end at a node
-	ascii [128][]edge     // of the root
-	roots map[rune][]edge // of the root, beyond ASCII
+	nodes   []node // and one more, at which the lists of the last one end
+	edges   []edge
+	gaps    []gap
+	ends    []int32         // searched names that end at a node
+	ascii   [128][]edge     // of the root
+	seconds [128]uint32     // by the first character: the bits r&31 of what may follow
+	roots   map[rune][]edge // of the root, beyond ASCII
 }
 
 // A node has the indexes of the first of its edges, gaps and ends. The next node has the indexes after the last.
@@ -224,11 +225,18 @@ func (t *trieBuilder) build() *trie {
 	for _, e := range t.nodes[0].edges {
 		if e.r < 128 {
 			built.ascii[e.r] = append(built.ascii[e.r], e)
+			built.seconds[e.r] |= built.nodes[e.to].next
 		} else {
 			built.roots[e.r] = append(built.roots[e.r], e)
 		}
 	}
 	return built
+}
+
+// mayBegin is a fast test whether chars may begin with a pattern. Few words pass it.
+func (t *trie) mayBegin(chars []char) bool {
+	r := chars[0].r
+	return uint32(r) >= 128 || len(chars) == 1 || t.seconds[r]>>(chars[1].r&31)&1 != 0
 }
 
 // begin returns the edges by which a pattern may begin with r.
