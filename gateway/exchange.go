@@ -22,6 +22,7 @@ type exchange struct {
 	routed     http.Request // the request as the route sees it; allocated with the exchange
 	routedURL  url.URL
 	roundTrips atomic.Int32 // round trips to the database for which the request waited
+	early      *earlyRead   // that the response has not used; nil: none
 
 	bodies *share
 	held   int // bytes taken from bodies

@@ -112,6 +112,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, requestID: g.cfg.NewID().Text("req"), routeIndex: noRoute, bodies: &g.bodies}
 	x.set("X-Request-Id", x.requestID)
 	defer func() {
+		if x.early != nil {
+			x.early.reading.Abandon()
+		}
 		// Bodies are held until here, because handlers may keep parts of them. Only an admitted request has held any,
 		// so x has a credential.
 		if x.held > 0 {
@@ -150,6 +153,12 @@ func (g *Gateway) serve(x *exchange, r *http.Request) error {
 			return err
 		}
 	}
+	// A read has no body, so what it reads is known before it is admitted.
+	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
+	var addressErr error
+	if isRead {
+		x.logicalRequest, addressErr = readAddress(x, r, rest)
+	}
 	if err := g.admit(x, r); err != nil {
 		if problem.IsUnauthorized(err) {
 			time.Sleep(g.cfg.Delay) // so that key guessing cannot starve valid clients: a connection gets ten responses a second
@@ -159,9 +168,11 @@ func (g *Gateway) serve(x *exchange, r *http.Request) error {
 	if assistant {
 		return g.assist(x, r)
 	}
-	var err error
-	if x.logicalRequest, err = readAddress(x, r, rest); err != nil {
-		return err
+	if !isRead {
+		x.logicalRequest, addressErr = readAddress(x, r, rest)
+	}
+	if addressErr != nil {
+		return addressErr
 	}
 	g.dispatch(x, r)
 	return nil
@@ -177,7 +188,7 @@ func (g *Gateway) admit(x *exchange, r *http.Request) error {
 	// Not the client's context: a client that disconnects must not avoid being counted. The limiter bounds the wait.
 	// The round trip is counted here, because the limiter does not have the request's context.
 	x.roundTrips.Add(1)
-	a, err := g.cfg.Limits.Admit(context.Background(), key)
+	a, err := g.cfg.Limits.Admit(context.Background(), key, func(c *auth.Credential) { g.readEarly(x, c) })
 	if errors.Is(err, limits.ErrUnknownKey) {
 		return invalidKey()
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"aiv/auth"
+	"aiv/limits"
+	"aiv/runs"
 	"aiv/store"
 	"aiv/store/storetest"
 )
@@ -69,9 +73,7 @@ func TestSlowReceiversHoldNoReader(t *testing.T) {
 			g.ServeHTTP(hookedWriter{httptest.NewRecorder(), func() { begun <- true; <-release }}, r)
 		})
 		<-begun
-		if code := ask(g, f.keys["other"], "GET", "/v1/runs", "").Code; code != http.StatusOK {
-			t.Errorf("%s: got %d while responses are not taken", address, code)
-		}
+		storetest.Equal(t, http.StatusOK, ask(g, f.keys["other"], "GET", "/v1/runs", "").Code, "while responses are not taken: ", address)
 	}
 	close(release)
 	ended.Wait()
@@ -123,6 +125,39 @@ func TestPagesShareATurn(t *testing.T) {
 	}
 }
 
+// TestReadsBeginEarly: a run is read while its request is being counted, if the credential may read runs. The read of a
+// request that is refused is dropped, and that of another account is not used.
+func TestReadsBeginEarly(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.serves = storetest.Open(t, f.url+"&lock_timeout=10min&statement_timeout=10min", store.OpenHot, 4)
+	g := f.gateway()
+	run, answered := "/v1/runs/"+f.run(t, g, f.keys["full"]), make(chan int)
+	get := func(key string) int { return ask(g, f.keys[key], "GET", run, "").Code }
+	reads := func() uint64 { s := g.cfg.Runs.Stats().Reads; return s.Inputs + uint64(s.Waiting) }
+	for key, of := range map[string]struct{ status, reads int }{"webhooks": {403, 0}, "no_access": {403, 0}, "reader": {200, 1}, "other": {404, 1}} {
+		get(key) // caches the credential
+		want := reads() + uint64(of.reads)
+		lock := storetest.Begin(t, f.pool, "LOCK TABLE api_rate_limit_buckets IN ACCESS EXCLUSIVE MODE")
+		go func() { answered <- get(key) }()
+		storetest.Eventually(t, "the request is being counted", func() bool { return storetest.Waiting(t, f.pool) == 1 && reads() == want })
+		must(t, lock.Rollback(t.Context()))
+		storetest.Equal(t, []any{of.status, want}, []any{<-answered, reads()}, key)
+	}
+	lock := storetest.Begin(t, f.pool, "LOCK TABLE measurement_runs IN ACCESS EXCLUSIVE MODE")
+	go func() { answered <- get("reader") }()
+	storetest.Eventually(t, "a read waits", func() bool { return storetest.Waiting(t, f.pool) == 1 })
+	_, err := f.auth().RevokeKey(t.Context(), f.credentials["other"])
+	must(t, err)
+	storetest.Equal(t, []int{401, 0}, []int{get("other"), g.cfg.Runs.Stats().Reads.Waiting}, "of a revoked key: status, reads that wait")
+	must(t, lock.Rollback(t.Context()))
+	storetest.Equal(t, 200, <-answered)
+	x := &exchange{admission: &limits.Admission{Credential: &auth.Credential{}}, logicalRequest: logicalRequest{path: run}}
+	g.readEarly(x, &auth.Credential{AccountID: f.accounts["golden"], Scopes: readRuns, Plan: auth.Plan{Features: []string{auth.APIAccess}}})
+	_, err = g.getRun(x, x.early.id)
+	storetest.Equal(t, true, x.early != nil && errors.Is(err, runs.ErrNotFound), "a run of another account: ", err)
+}
+
 // TestSlowReadIsUnavailable: a read that takes too long is answered with 503, and the next one is served.
 func TestSlowReadIsUnavailable(t *testing.T) {
 	t.Parallel()
@@ -162,9 +197,7 @@ func TestSlowReadsStopNothingElse(t *testing.T) {
 	}
 	storetest.Eventually(t, "each connection for reads waits", func() bool { return storetest.Waiting(t, f.pool) == conns })
 	for range 10 {
-		if code := ask(g, f.keys["full"], "GET", "/v1/me", "").Code; code != http.StatusOK {
-			t.Errorf("a request that is only counted: got %d", code)
-		}
+		storetest.Equal(t, http.StatusOK, ask(g, f.keys["full"], "GET", "/v1/me", "").Code, "a request that is only counted")
 		f.run(t, g, f.keys["full"])
 	}
 	must(t, lock.Rollback(t.Context()))

@@ -54,7 +54,7 @@ func TestClockSteps(t *testing.T) {
 	} {
 		c.to(t, step.clock)
 		for i, want := range step.admitted {
-			a, err := processes[i%2].Admit(t.Context(), key)
+			a, err := processes[i%2].Admit(t.Context(), key, nil)
 			must(t, err)
 			equal(t, want, a.Admitted, step.name, ": request ", i, " is admitted")
 			if i < len(step.admitted)-1 {
@@ -71,11 +71,11 @@ func TestClockSteps(t *testing.T) {
 // minute or the credential changes. A changed limit does not change what the minute has admitted.
 func TestSpentMinuteIsNotWritten(t *testing.T) {
 	c := newClock(t)
-	k, l := c.key(t, 2), c.process(t)
+	k, l, early := c.key(t, 2), c.process(t), 0
 	admit := func(want ...bool) {
 		t.Helper()
 		for i, admitted := range want {
-			a, err := l.Admit(t.Context(), k.Hash)
+			a, err := l.Admit(t.Context(), k.Hash, func(*auth.Credential) { early++ })
 			must(t, err)
 			equal(t, admitted, a.Admitted, "request ", i, " is admitted")
 		}
@@ -83,9 +83,9 @@ func TestSpentMinuteIsNotWritten(t *testing.T) {
 	spent := func() {
 		t.Helper()
 		const version = `SELECT string_agg(xmin::text, ' ' ORDER BY window_start) FROM api_rate_limit_buckets`
-		before := storetest.Value[string](t, c.pool, version)
+		before, begun := storetest.Value[string](t, c.pool, version), early
 		admit(false, false)
-		equal(t, before, storetest.Value[string](t, c.pool, version), "versions of the rows after a refusal")
+		equal(t, []any{before, begun}, []any{storetest.Value[string](t, c.pool, version), early}, "versions of the rows, and early calls")
 	}
 	c.to(t, "2030-01-01 12:00:00Z")
 	admit(true, true)
@@ -128,7 +128,7 @@ func TestDisconnectIsCounted(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	admitted(t, limiter, key)
-	if _, err := limiter.Admit(gone, key.Hash); err != nil && !errors.Is(err, context.Canceled) {
+	if _, err := limiter.Admit(gone, key.Hash, nil); err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	equal(t, 997, admitted(t, limiter, key).Window.Remaining, "remaining after three requests") // counted in a later batch

@@ -127,7 +127,11 @@ type request struct {
 
 // Admit counts one request against the key's credential. It returns ErrUnknownKey if there is none, and
 // batch.ErrOverloaded if too many requests wait, in total or of this credential. In both cases nothing is counted.
-func (l *Limiter) Admit(ctx context.Context, key auth.Hash) (*Admission, error) {
+//
+// While the request is being counted, Admit calls whileCounted, unless that is nil, with the cached credential. The
+// credential may have changed since, and the request may be refused. Admit does not call it if the credential's minute
+// is known to be spent.
+func (l *Limiter) Admit(ctx context.Context, key auth.Hash, whileCounted func(*auth.Credential)) (*Admission, error) {
 	// Unknown keys are looked up separately, so that they never delay known ones.
 	c, err := l.cache.Find(ctx, key)
 	if err != nil {
@@ -135,7 +139,16 @@ func (l *Limiter) Admit(ctx context.Context, key auth.Hash) (*Admission, error) 
 	}
 	var a *Admission
 	if c != nil {
-		if a, err = l.batcher.Do(ctx, request{key, c}); err != nil {
+		counting, err := l.batcher.Start(ctx, request{key, c})
+		if err != nil {
+			return nil, err
+		}
+		if whileCounted != nil {
+			if _, spent := l.spent.minute(c); !spent {
+				whileCounted(c)
+			}
+		}
+		if a, err = counting.Wait(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -120,7 +120,7 @@ func TestExactLimit(t *testing.T) {
 				if i%200 == 0 {
 					s.set(t, keys[0], auth.Terms{Name: new(fmt.Sprint("change ", i))})
 				}
-				a, err := processes[i%2].Admit(t.Context(), keys[i%test.keys].Hash)
+				a, err := processes[i%2].Admit(t.Context(), keys[i%test.keys].Hash, nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -151,7 +151,7 @@ var must, equal, ignore = storetest.Must, storetest.Equal, storetest.Ignore
 // admitted fails the test unless a request is admitted.
 func admitted(t testing.TB, l *Limiter, k key, what ...any) *Admission {
 	t.Helper()
-	a, err := l.Admit(t.Context(), k.Hash)
+	a, err := l.Admit(t.Context(), k.Hash, nil)
 	must(t, err)
 	if !a.Admitted {
 		t.Errorf("%s: got %+v", fmt.Sprint(what...), a)
@@ -162,7 +162,7 @@ func admitted(t testing.TB, l *Limiter, k key, what ...any) *Admission {
 // unknown fails the test unless a key is refused.
 func unknown(t testing.TB, l *Limiter, k key, what ...any) {
 	t.Helper()
-	if _, err := l.Admit(t.Context(), k.Hash); !errors.Is(err, ErrUnknownKey) {
+	if _, err := l.Admit(t.Context(), k.Hash, nil); !errors.Is(err, ErrUnknownKey) {
 		t.Errorf("%s: got %v", fmt.Sprint(what...), err)
 	}
 }
@@ -225,7 +225,7 @@ func TestNextRequest(t *testing.T) {
 		{"revoked", state(s.admin.RevokeKey), ""},
 	} {
 		must(t, test.change())
-		_, err := limiter.Admit(t.Context(), other.Hash) // reads the new revision
+		_, err := limiter.Admit(t.Context(), other.Hash, nil) // reads the new revision
 		must(t, err)
 		if test.want == "" {
 			unknown(t, limiter, key, test.name)
@@ -245,7 +245,7 @@ func TestFailedLookupIsNoUnknownKey(t *testing.T) {
 	admitted(t, limiter, k)
 	s.set(t, k, auth.Terms{Name: new("changed")})
 	lookups.Close()
-	if _, err := limiter.Admit(t.Context(), k.Hash); err == nil || errors.Is(err, ErrUnknownKey) {
+	if _, err := limiter.Admit(t.Context(), k.Hash, nil); err == nil || errors.Is(err, ErrUnknownKey) {
 		t.Errorf("got %v, want the error of the lookup", err)
 	}
 }

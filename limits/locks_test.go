@@ -37,7 +37,7 @@ func TestLockedRow(t *testing.T) {
 	var waiting sync.WaitGroup
 	for i := range 20 {
 		waiting.Go(func() {
-			a, err := processes[i%2].Admit(t.Context(), locked.Hash)
+			a, err := processes[i%2].Admit(t.Context(), locked.Hash, nil)
 			if storetest.OnCitus() && store.IsLockTimeout(err) {
 				return // a cluster gives up on locks sooner
 			}
@@ -48,7 +48,7 @@ func TestLockedRow(t *testing.T) {
 	}
 	// The lock ends only after the others were served.
 	storetest.AtOnce(10*len(others), func(i int) {
-		if a, err := processes[i%2].Admit(t.Context(), others[i%20].Hash); err != nil || !a.Admitted {
+		if a, err := processes[i%2].Admit(t.Context(), others[i%20].Hash, nil); err != nil || !a.Admitted {
 			t.Errorf("another credential: got %+v, %v", a, err)
 		}
 	})
@@ -71,7 +71,7 @@ func TestWaitingPerCredential(t *testing.T) {
 	unlock := s.lockRows(t, locked)
 	ended := make(chan error, 2*most)
 	for range 2 * most {
-		go func() { ended <- ignore(l.Admit(t.Context(), locked.Hash)) }()
+		go func() { ended <- ignore(l.Admit(t.Context(), locked.Hash, nil)) }()
 	}
 	admitted(t, l, other, "another credential")
 	for range most { // a quarter of so many may wait

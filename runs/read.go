@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"aiv/store"
+	"aiv/store/batch"
 )
 
 // A Filter selects runs of an account. An empty field does not restrict.
@@ -92,12 +93,27 @@ func (f *Filter) restrict(add func(column string, values ...string)) {
 // Get returns one run of the account, or ErrNotFound. Callers must not change the run: concurrent reads share one round
 // trip and its results.
 func (r *Runs) Get(ctx context.Context, account, id store.ID) (*Run, error) {
-	run, err := r.reads.Do(ctx, runKey{account, id})
+	return found(r.reads.Do(ctx, runKey{account, id}))
+}
+
+func found(run *Run, err error) (*Run, error) {
 	if run == nil && err == nil {
 		return nil, ErrNotFound
 	}
 	return run, err
 }
+
+// A Reading is a Get that has begun. Its caller must call either Get or Abandon, once.
+type Reading struct{ batch.Started[runKey, *Run] }
+
+// StartGet begins to read a run for a caller that may not need it. ok is false if too many reads wait.
+func (r *Runs) StartGet(ctx context.Context, account, id store.ID) (reading Reading, ok bool) {
+	reading.Started, ok = r.reads.TryStart(ctx, runKey{account, id})
+	return reading, ok
+}
+
+// Get waits for what [Runs.Get] returns.
+func (r Reading) Get(ctx context.Context) (*Run, error) { return found(r.Wait(ctx)) }
 
 // A runKey identifies a run: ids of runs are looked up together with their account.
 type runKey struct{ account, id store.ID }

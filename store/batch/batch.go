@@ -34,7 +34,7 @@ type Config[In, Out any] struct {
 	// Timeout bounds a flush.
 	Timeout time.Duration
 
-	// MaxWaiting bounds the inputs that wait to be flushed; Do refuses more with ErrOverloaded.
+	// MaxWaiting bounds the inputs that wait to be flushed; Do and Start refuse more with ErrOverloaded.
 	MaxWaiting int
 
 	// MaxWeight bounds the sum of the weights of a batch with more than one input. A nil Weight makes each input weigh
@@ -59,7 +59,7 @@ type Config[In, Out any] struct {
 	// Key returns what an input locks, as a comparable value. A nil Key gives each input a different key.
 	Key func(In) any
 
-	// MaxPerKey bounds the inputs of one key that wait; Do refuses more with ErrOverloaded. 0 means MaxWaiting.
+	// MaxPerKey bounds the inputs of one key that wait; more are refused as well. 0 means MaxWaiting.
 	MaxPerKey int
 }
 
@@ -99,11 +99,40 @@ func New[In, Out any](cfg Config[In, Out]) *Batcher[In, Out] {
 
 // Do adds in to the next batch and waits for its result, or for the end of ctx.
 func (b *Batcher[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
-	c := &call[In, Out]{in: in, done: make(chan struct{})}
-	c.deadline, _ = ctx.Deadline()
-	if err := b.enqueue(c); err != nil {
+	s, err := b.Start(ctx, in)
+	if err != nil {
 		return out, err
 	}
+	return s.Wait(ctx)
+}
+
+// A Started is an input that was added to a batch. Its caller must call either Wait or Abandon, once.
+type Started[In, Out any] struct {
+	b *Batcher[In, Out]
+	c *call[In, Out]
+}
+
+// Start adds in to the next batch.
+func (b *Batcher[In, Out]) Start(ctx context.Context, in In) (Started[In, Out], error) {
+	s, ok := b.enqueue(ctx, in, 1)
+	if !ok {
+		return s, ErrOverloaded
+	}
+	return s, nil
+}
+
+// TryStart adds in to the next batch, for a caller that may not need the result, if not half as many inputs wait as may:
+// the other places are left to callers that do.
+func (b *Batcher[In, Out]) TryStart(ctx context.Context, in In) (s Started[In, Out], ok bool) {
+	return b.enqueue(ctx, in, 2)
+}
+
+// Abandon gives up the result. An input whose flush has not started is dropped, with DropAbandoned.
+func (s Started[In, Out]) Abandon() { s.b.abandon(s.c) }
+
+// Wait waits for the result, or for the end of ctx.
+func (s Started[In, Out]) Wait(ctx context.Context) (out Out, err error) {
+	b, c := s.b, s.c
 	store.AddRoundTrip(ctx)
 	select {
 	case <-c.done:
@@ -119,25 +148,30 @@ func (b *Batcher[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	}
 }
 
-// enqueue adds a call to the queue, or to the retry of its key.
-func (b *Batcher[In, Out]) enqueue(c *call[In, Out]) error {
+// enqueue adds an input to the queue, or to the retry of its key, unless a part of the inputs that may wait do: all, or
+// half of them if part is 2.
+func (b *Batcher[In, Out]) enqueue(ctx context.Context, in In, part int) (s Started[In, Out], ok bool) {
+	c := &call[In, Out]{in: in, done: make(chan struct{})}
+	c.deadline, _ = ctx.Deadline()
 	if b.cfg.Key != nil {
 		c.key = b.cfg.Key(c.in)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.waiting >= b.cfg.MaxWaiting || b.cfg.MaxPerKey > 0 && b.perKey[c.key] >= b.cfg.MaxPerKey {
-		b.stats.Overloaded++
-		return ErrOverloaded
+	if b.waiting*part >= b.cfg.MaxWaiting || b.cfg.MaxPerKey > 0 && b.perKey[c.key]*part >= b.cfg.MaxPerKey {
+		if part == 1 {
+			b.stats.Overloaded++
+		}
+		return s, false
 	}
 	b.addWaiting(c.key, 1)
 	if q, ok := b.retrying[c.key]; ok {
 		b.retrying[c.key] = b.add(q, c)
-		return nil
+		return Started[In, Out]{b, c}, true
 	}
 	b.queue = b.add(b.queue, c)
 	b.start()
-	return nil
+	return Started[In, Out]{b, c}, true
 }
 
 // abandon drops an input whose caller has given up, unless its flush has started. Such an input is not retried.

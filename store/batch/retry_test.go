@@ -122,7 +122,12 @@ func TestMaxPerKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDatabase(func(c *config) { c.MaxWaiting, c.MaxPerKey = 4, 2 })
 		d.lock(7)
-		d.send(t.Context(), 0, 1, 101, 2, 201)
+		d.send(t.Context(), 0, 1)
+		_, sameKey := d.TryStart(t.Context(), 101) // half of the places of the key are taken
+		tried, otherKey := d.TryStart(t.Context(), 2)
+		tried.Abandon()
+		equal(t, []any{false, true, uint64(0), 1}, []any{sameKey, otherKey, d.Stats().Overloaded, d.Stats().Waiting})
+		d.send(t.Context(), 101, 2, 201)
 		d.failed(t, batch.ErrOverloaded, 201) // beyond MaxPerKey
 		d.send(t.Context(), 7, 3)
 		d.failed(t, batch.ErrOverloaded, 3) // beyond MaxWaiting
