@@ -14,6 +14,7 @@ import (
 	"aiv/insights/visibility"
 	"aiv/runs/schedules"
 	"aiv/store"
+	"aiv/store/storetest"
 )
 
 // TestOriginAllowed: a browser may use the tools from a page of their own address only, at a loopback address only by a
@@ -48,9 +49,7 @@ func TestOriginAllowed(t *testing.T) {
 		if r.Host = parts[1]; len(parts) > 2 {
 			r.Header["Origin"] = parts[2:]
 		}
-		if got := originAllowed(r); got != want {
-			t.Errorf("%q: got %v", request, got)
-		}
+		storetest.Equal(t, want, originAllowed(r), request)
 	}
 }
 
@@ -112,9 +111,7 @@ func TestDateIsItsFirstInstant(t *testing.T) {
 		if at, err := moment(value, zoneOf(t, zone)); err == nil {
 			got = store.FormatTime(at)
 		}
-		if got != want {
-			t.Errorf("%s: got %q, want %q", sent, got, want)
-		}
+		storetest.Equal(t, want, got, sent)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"aiv/limits"
 	"aiv/runs"
 	"aiv/runs/answers"
+	"aiv/store/storetest"
 )
 
 // TestAnswerCharacters: a tool cuts texts between characters, and marks those that it cuts.
@@ -35,9 +36,7 @@ func TestAnswerCharacters(t *testing.T) {
 func TestCSVFields(t *testing.T) {
 	for text, want := range map[string]string{"=1+1": "=1+1", "A, B": `"A, B"`, `A "B"`: `"A ""B"""`,
 		"two\r\nlines": "\"two\r\nlines\"", "\n": "\"\n\"", "\r": "\"\r\""} {
-		if got := string(appendField(nil, text)); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
+		storetest.Equal(t, want, string(appendField(nil, text)), text)
 	}
 }
 
@@ -55,8 +54,6 @@ func TestUsageDocument(t *testing.T) {
 // while it is read.
 func TestSecondsLeft(t *testing.T) {
 	for left, want := range map[time.Duration]int{-time.Second: 1, 0: 1, 1: 1, time.Second: 1, time.Second + 1: 2, time.Minute: 60} {
-		if got := secondsLeft(&limits.Window{Left: left}); got != want {
-			t.Errorf("%v: got %d, want %d", left, got, want)
-		}
+		storetest.Equal(t, want, secondsLeft(&limits.Window{Left: left}), left)
 	}
 }

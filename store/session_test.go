@@ -122,9 +122,7 @@ func TestIsLocal(t *testing.T) {
 		"/run/postgresql": true, "localhost": true, "127.0.0.2": true, "::1": true, "127.0.0.1,localhost": true,
 		"127.0.0.1,192.0.2.1": false, "192.0.2.1,127.0.0.1": false, "db.internal": false, "localhost.example": false,
 	} {
-		if got := store.IsLocal(open(t, "dbname=aiv host="+hosts)); got != want {
-			t.Errorf("%s: got %v, want %v", hosts, got, want)
-		}
+		equal(t, want, store.IsLocal(open(t, "dbname=aiv host="+hosts)), hosts)
 	}
 }
 

@@ -68,9 +68,7 @@ func TestMovedQuestions(t *testing.T) {
 	for _, m := range newRateChange(ids, now, before, func(s *sideSum) split { return split{s.known, s.ok} }, NoAnswers).Moved {
 		got += m.Question + " "
 	}
-	if got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	storetest.Equal(t, want, got)
 }
 
 // TestFalseAlarms simulates scheduled runs, each compared with the four runs before it, and counts the comparisons that

@@ -66,9 +66,7 @@ func TestBrandedQuestions(t *testing.T) {
 	for text, want := range map[string]int64{"Is Kovalt good?": 1, "Is Kovalt Cloud good?": 0} {
 		s.exec(t, `UPDATE questions SET text = $1`, text)
 		m := s.readMetrics(t, &visibility.Query{Filter: visibility.Filter{Branded: new(true)}})
-		if m.Answers.Pending != want {
-			t.Errorf("%q: got %d answers to branded questions, want %d", text, m.Answers.Pending, want)
-		}
+		storetest.Equal(t, want, m.Answers.Pending, "answers to branded questions: ", text)
 	}
 }
 

@@ -361,7 +361,6 @@ func (w *world) changeBrands(t *testing.T) {
 // changeQuestions gives a question another topic and other tags.
 func (w *world) changeQuestions(t *testing.T) {
 	t.Helper()
-	w.exec(t, `UPDATE questions SET topic = $2, tags = $3 WHERE id = $1`,
-		pick(w.r, questionIDs), pick(w.r, topics), some(w.r, tags, 0))
+	w.exec(t, `UPDATE questions SET topic = $2, tags = $3 WHERE id = $1`, pick(w.r, questionIDs), pick(w.r, topics), some(w.r, tags, 0))
 	w.read(t)
 }

@@ -127,10 +127,7 @@ func (d *database) send(ctx context.Context, in ...int) {
 	for _, v := range in {
 		results := make(chan result, 1)
 		d.results[v] = results
-		go func() {
-			out, err := d.Do(ctx, v)
-			results <- result{out, err}
-		}()
+		go func() { out, err := d.Do(ctx, v); results <- result{out, err} }()
 		synctest.Wait()
 	}
 }

@@ -116,9 +116,7 @@ func (c *citusCluster) settled(t *testing.T, runs int) {
 	t.Helper()
 	c.endPrepared(t)
 	pool := open(t, c.url)
-	if n := number(t, pool, `SELECT count(*) FROM measurement_runs WHERE status = 'completed'`); n != runs {
-		t.Errorf("%d runs are completed, want %d", n, runs)
-	}
+	storetest.Equal(t, runs, number(t, pool, `SELECT count(*) FROM measurement_runs WHERE status = 'completed'`), "completed runs")
 	if n := number(t, pool, `SELECT count(*) FROM job_holds`); n != 0 {
 		t.Errorf("%d runs are counted as having jobs in flight", n)
 	}

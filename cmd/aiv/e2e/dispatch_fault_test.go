@@ -60,9 +60,7 @@ func TestFaultDispatch(t *testing.T) {
 	}
 	must(t, <-checked)
 	must(t, m.await("/v1/metrics", jobs, true)) // all that waited was recounted
-	if n := number(t, pool, `SELECT count(*) FROM events`); n != runs {
-		t.Errorf("%d events of %d runs", n, runs)
-	}
+	storetest.Equal(t, runs, number(t, pool, `SELECT count(*) FROM events`), "events of runs")
 	for _, r := range webhooks {
 		r.awaits(t, runs)
 	}
@@ -213,9 +211,7 @@ func TestFaultSchedules(t *testing.T) {
 		`SELECT count(*) FROM schedule_occurrences`, `SELECT count(*) FROM measurement_runs`, `SELECT count(*) FROM usage_records`,
 		`SELECT count(DISTINCT (schedule_id, due_at)) FROM schedule_occurrences WHERE status = 'created'`,
 	} {
-		if n := number(t, pool, query); n != schedules*rounds {
-			t.Errorf("%s: %d, want %d", query, n, schedules*rounds)
-		}
+		storetest.Equal(t, schedules*rounds, number(t, pool, query), query)
 	}
 	t.Logf("schedules: %d due times, %d kills of a dispatcher, %d of PostgreSQL", schedules*rounds, rounds, crashes)
 }

@@ -86,7 +86,13 @@ func (f *fleet) work(try int) {
 		for ; ; try++ { // until it is acknowledged
 			settled, err := f.client(try).settle(context.Background(), jobs, f.text)
 			if err == nil {
-				f.acknowledge(jobs, settled)
+				f.mu.Lock()
+				for i, j := range jobs {
+					if settled[i].State == "settled" {
+						f.settled.add(f.t, j.ID, j.Attempt)
+					}
+				}
+				f.mu.Unlock()
 				break
 			}
 			f.note(err)
@@ -105,16 +111,6 @@ func (f *fleet) note(err error) {
 	f.failed++
 	if errors.Is(err, errRefused) {
 		f.t.Errorf("during a fault: %v", err)
-	}
-}
-
-func (f *fleet) acknowledge(jobs, settled []job) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i, j := range jobs {
-		if settled[i].State == "settled" {
-			f.settled.add(f.t, j.ID, j.Attempt)
-		}
 	}
 }
 

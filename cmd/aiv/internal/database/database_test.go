@@ -54,9 +54,7 @@ func TestLocationHasNoPassword(t *testing.T) {
 		{URL: "host=/run/postgresql user=me password=sesame dbname=x"}:  "database x at /run/postgresql:5432",
 		{Dir: "/srv/aiv"}: "private PostgreSQL in /srv/aiv",
 	} {
-		if got := source.Location().String(); got != want {
-			t.Errorf("%+v: got %s, want %s", source, got, want)
-		}
+		storetest.Equal(t, want, source.Location().String(), source)
 	}
 }
 

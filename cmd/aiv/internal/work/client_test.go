@@ -214,9 +214,7 @@ func TestWorkerClaimsWhatItCanStart(t *testing.T) {
 				t.Error(err)
 			}
 			equal(t, "limits of claims", limits, test.limits)
-			if n := int(released.Load()); n != test.released {
-				t.Errorf("%d jobs were released, want %d", n, test.released)
-			}
+			equal(t, "released jobs", int(released.Load()), test.released)
 		})
 	}
 }
