@@ -188,7 +188,11 @@ func (g *Gateway) admit(x *exchange, r *http.Request) error {
 	// Not the client's context: a client that disconnects must not avoid being counted. The limiter bounds the wait.
 	// The round trip is counted here, because the limiter does not have the request's context.
 	x.roundTrips.Add(1)
-	a, err := g.cfg.Limits.Admit(context.Background(), key, func(c *auth.Credential) { g.readEarly(x, c) })
+	var whileCounted func(*auth.Credential)
+	if run, ok := x.namedRun(); ok {
+		whileCounted = func(c *auth.Credential) { g.readEarly(x, c, run) }
+	}
+	a, err := g.cfg.Limits.Admit(context.Background(), key, whileCounted)
 	if errors.Is(err, limits.ErrUnknownKey) {
 		return invalidKey()
 	}

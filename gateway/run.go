@@ -102,16 +102,21 @@ type earlyRead struct {
 	reading     runs.Reading
 }
 
-// readEarly begins to read the run that a request names, for the cached credential of its key. The request may be
-// refused, or admitted with a credential that has changed.
-func (g *Gateway) readEarly(x *exchange, c *auth.Credential) {
+// namedRun returns the run that a read names. ok is false for a request that reads no single run.
+func (x *exchange) namedRun() (id store.ID, ok bool) {
 	name, ok := strings.CutPrefix(x.path, "/v1/runs/")
-	if !ok || len(x.params) > 0 || !c.Plan.Entitled(auth.APIAccess) || !c.HasScope(readRuns...) {
-		return
+	if !ok || len(x.params) > 0 {
+		return id, false
 	}
-	id, err := store.ParseID("run", name)
-	if err != nil {
-		return // a route below a run, or a malformed id
+	id, err := store.ParseID("run", name) // fails for the routes below a run
+	return id, err == nil
+}
+
+// readEarly begins to read a run for the cached credential of a request. The request may be refused, or admitted with a
+// credential that has changed.
+func (g *Gateway) readEarly(x *exchange, c *auth.Credential, id store.ID) {
+	if !c.Plan.Entitled(auth.APIAccess) || !c.HasScope(readRuns...) {
+		return
 	}
 	if reading, ok := g.cfg.Runs.StartGet(g.deadline(x), c.AccountID, id); ok {
 		x.early = &earlyRead{c.AccountID, id, reading}

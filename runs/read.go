@@ -93,10 +93,11 @@ func (f *Filter) restrict(add func(column string, values ...string)) {
 // Get returns one run of the account, or ErrNotFound. Callers must not change the run: concurrent reads share one round
 // trip and its results.
 func (r *Runs) Get(ctx context.Context, account, id store.ID) (*Run, error) {
-	return found(r.reads.Do(ctx, runKey{account, id}))
+	return orNotFound(r.reads.Do(ctx, runKey{account, id}))
 }
 
-func found(run *Run, err error) (*Run, error) {
+// orNotFound returns what readBatch found as Get returns it.
+func orNotFound(run *Run, err error) (*Run, error) {
 	if run == nil && err == nil {
 		return nil, ErrNotFound
 	}
@@ -104,16 +105,19 @@ func found(run *Run, err error) (*Run, error) {
 }
 
 // A Reading is a Get that has begun. Its caller must call either Get or Abandon, once.
-type Reading struct{ batch.Started[runKey, *Run] }
+type Reading struct{ started batch.Started[runKey, *Run] }
 
 // StartGet begins to read a run for a caller that may not need it. ok is false if too many reads wait.
 func (r *Runs) StartGet(ctx context.Context, account, id store.ID) (reading Reading, ok bool) {
-	reading.Started, ok = r.reads.TryStart(ctx, runKey{account, id})
+	reading.started, ok = r.reads.TryStart(ctx, runKey{account, id})
 	return reading, ok
 }
 
 // Get waits for what [Runs.Get] returns.
-func (r Reading) Get(ctx context.Context) (*Run, error) { return found(r.Wait(ctx)) }
+func (r Reading) Get(ctx context.Context) (*Run, error) { return orNotFound(r.started.Wait(ctx)) }
+
+// Abandon gives up the run, which is not read if that has not begun.
+func (r Reading) Abandon() { r.started.Abandon() }
 
 // A runKey identifies a run: ids of runs are looked up together with their account.
 type runKey struct{ account, id store.ID }

@@ -59,7 +59,8 @@ func TestValue(t *testing.T) {
 	got, err := Parse(`{"b":"x","a":[3.0,null,true],"B":{}}`, testLimits)
 	array := Value{Kind: KindArray, Items: []Value{{Kind: KindNumber, Text: "3.0"}, {}, {Kind: KindBool, Text: "true"}}}
 	want := Value{Kind: KindObject, Members: []Member{{"b", Value{Kind: KindString, Text: "x"}}, {"a", array}, {"B", Value{Kind: KindObject}}}}
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" || got.Member("B").Kind != KindObject || got.Member("A") != nil {
+	diff := cmp.Diff(want, got, cmpopts.EquateEmpty())
+	if err != nil || diff != "" || got.Member("B").Kind != KindObject || got.Member("A") != nil {
 		t.Errorf("%v (-want +got):\n%s\nmembers B and A: %v, %v", err, diff, got.Member("B"), got.Member("A"))
 	}
 }

@@ -43,17 +43,12 @@ func (m *Matcher) search(s *scratch, u *unit, chars []char) {
 	if len(m.excluded.edges) > 0 {
 		s.trie = m.excluded
 		for _, start := range s.starts {
-			if m.excluded.mayBegin(chars[start:]) {
-				s.searchAt(int(start))
-			}
+			s.searchAt(int(start))
 		}
 	}
 	s.trie = m.trie
 	s.occurrences = s.occurrences[:0]
 	for _, start := range s.starts {
-		if !m.trie.mayBegin(chars[start:]) {
-			continue
-		}
 		first := len(s.occurrences)
 		s.searchAt(int(start))
 		// A single occurrence without excluded phrases, the usual case, needs no comparison.
@@ -65,6 +60,9 @@ func (m *Matcher) search(s *scratch, u *unit, chars []char) {
 
 // searchAt finds what begins at searched[i].
 func (s *scratch) searchAt(i int) {
+	if !s.trie.mayBegin(s.searched[i:]) {
+		return
+	}
 	r := s.searched[i].r
 	if r < 0 {
 		s.searchHost(i, &s.hosts[-1-r])
