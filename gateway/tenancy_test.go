@@ -64,19 +64,19 @@ func TestNoRouteShowsOtherAccounts(t *testing.T) {
 			`"params":{"name":"get_run","arguments":{"run_id":"ID"}}}`, theirRun, noRun},
 	} {
 		t.Run(tt.method+" "+tt.address, func(t *testing.T) {
-			var answers, queries [2]string
+			answers, queries := [2]string{}, [2]map[bool]string{}
 			for range 2 { // so that no statement is prepared for the first time when it counts
 				for i, id := range []string{tt.theirs, tt.unknown} {
 					seen.Taken()
-					queries[i] = ""
+					queries[i] = make(map[bool]string)
 					w := ask(g, mine, tt.method, strings.Replace(tt.address, "ID", id, 1), strings.Replace(tt.body, "ID", id, 1))
 					answers[i] = strings.ReplaceAll(strip(w), `"`+id+`"`, `"ID"`)
 					for _, s := range seen.Taken() {
-						queries[i] += s.SQL + "\n"
+						queries[i][strings.Contains(s.SQL, "WITH counted")] += s.SQL + "\n" // counting runs beside the read of a run
 					}
 				}
 			}
-			if queries[0] == "" {
+			if len(queries[0]) == 0 {
 				t.Error("no statement was seen")
 			}
 			if diff := cmp.Diff(answers[1], answers[0]); diff != "" {
