@@ -126,7 +126,7 @@ func TestPagesShareATurn(t *testing.T) {
 }
 
 // TestReadsBeginEarly: a run is read while its request is being counted, if the credential may read runs. The read of a
-// request that is refused is dropped, and that of another account is not used.
+// request that is refused is dropped, that of another account is not used, and one that fails is repeated.
 func TestReadsBeginEarly(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -145,9 +145,10 @@ func TestReadsBeginEarly(t *testing.T) {
 		must(t, lock.Rollback(t.Context()))
 		storetest.Equal(t, []any{of.status, want}, []any{<-answered, reads()}, key)
 	}
-	lock := storetest.Begin(t, f.pool, "LOCK TABLE measurement_runs IN ACCESS EXCLUSIVE MODE")
+	lock, want := storetest.Begin(t, f.pool, "LOCK TABLE measurement_runs IN ACCESS EXCLUSIVE MODE"), reads()+1
 	go func() { answered <- get("reader") }()
-	storetest.Eventually(t, "a read waits", func() bool { return storetest.Waiting(t, f.pool) == 1 })
+	storetest.Exec(t, f.pool, fmt.Sprintf("SELECT pg_cancel_backend(%d)", storetest.UntilWaiting(t, f.pool, "relation")))
+	storetest.Eventually(t, "the read is repeated", func() bool { return storetest.Waiting(t, f.pool) == 1 && reads() == want })
 	must(t, storetest.Ignore(f.auth().RevokeKey(t.Context(), f.credentials["other"])))
 	storetest.Equal(t, []int{401, 0}, []int{get("other"), g.cfg.Runs.Stats().Reads.Waiting}, "of a revoked key: status, reads that wait")
 	must(t, lock.Rollback(t.Context()))

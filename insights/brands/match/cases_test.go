@@ -205,10 +205,8 @@ func (c *testCase) conflict() []string {
 // membersOf returns the members of M13 of a brand.
 func membersOf(text string, r Result, brand int) map[string]any {
 	b := BrandResult{Brand: brand, First: -1}
-	for _, found := range r.Brands {
-		if found.Brand == brand {
-			b = found
-		}
+	if i := slices.IndexFunc(r.Brands, func(f BrandResult) bool { return f.Brand == brand }); i >= 0 {
+		b = r.Brands[i]
 	}
 	members := map[string]any{"mentioned": b.Mentions > 0, "mentions": b.Mentions, "first": nil, "position": nil,
 		"kinds": append([]string{}, b.Kinds.Strings()...), "flags": append([]string{}, b.Flags.Strings()...),
