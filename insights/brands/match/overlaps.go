@@ -72,14 +72,17 @@ func (m *Matcher) keepBest(s *scratch, u *unit, first int) {
 	s.occurrences = kept
 }
 
-// better returns the one of two occurrences of a span that wins, and sets its conflict.
+// better returns the one of two occurrences of a span that wins. Names of different brands conflict. An occurrence of
+// the kind domain loses against a name, and does not change the name's conflict.
 func (m *Matcher) better(s *scratch, u *unit, x, y occurrence) occurrence {
-	named := x.kind != kindDomain && y.kind != kindDomain // if one is not, the other wins
-	conflict := named && (x.brand != y.brand || x.conflict || y.conflict)
+	conflict := x.brand != y.brand || x.conflict || y.conflict
+	named := x.kind != kindDomain && y.kind != kindDomain
 	if m.compare(s, u, y, x) < 0 {
 		x = y
 	}
-	x.conflict = conflict
+	if named {
+		x.conflict = conflict
+	}
 	return x
 }
 

@@ -303,7 +303,7 @@ func randomBrands(random *rand.Rand) []Brand {
 		b := &brands[i]
 		*b = Brand{ID: string(rune('a' + (i*3+1)%7)), Own: random.IntN(2) == 0, Name: randomName(random), MatchCase: random.IntN(4) == 0}
 		for range random.IntN(3) {
-			b.Aliases = append(b.Aliases, randomName(random))
+			b.Aliases = append(b.Aliases, pick(random, randomName(random), randomName(random), "kov.com Inc", "kov.com GmbH"))
 		}
 		if random.IntN(2) == 0 {
 			b.Exclude = []string{randomName(random)}
