@@ -303,8 +303,7 @@ func (n *normalizer) put(r rune, at int32, capital bool) {
 		n.append(c, at)
 		return
 	}
-	// Only Hangul vowels and final consonants compose with what precedes.
-	if 0x1160 < r && r < 0x11c3 && n.compose(r) {
+	if mayCompose(r) && n.compose(r) {
 		return
 	}
 	c.traits |= traitsOf(classOf(r))
@@ -347,6 +346,9 @@ const (
 	vowelCount      = 21
 	finalCount      = 28 // with none
 )
+
+// mayCompose reports whether r is a Hangul vowel or final consonant: nothing else composes with what precedes.
+func mayCompose(r rune) bool { return hangulVowels <= r && r < hangulFinals+finalCount }
 
 // compose joins a vowel to the initial consonant before it, or a final consonant to the syllable before it.
 func (n *normalizer) compose(r rune) bool {

@@ -98,8 +98,7 @@ func (m *Matcher) compare(s *scratch, u *unit, x, y occurrence) int {
 	return cmp.Or(cmp.Compare(x.kind, y.kind), m.compareBrands(x.brand, y.brand))
 }
 
-// isExact reports whether the visible characters of an occurrence, with the marks after it that the normal form
-// drops, are the name as it was saved.
+// isExact reports whether the visible characters of an occurrence are the name as it was saved.
 func (m *Matcher) isExact(s *scratch, u *unit, o occurrence) bool {
 	// An occurrence of the kind domain has no name.
 	if o.name < 0 {
@@ -125,13 +124,13 @@ func (s *scratch) visibleSpan(u *unit, o occurrence) span {
 	if last.isHost() {
 		return span{start, s.hosts[-1-last.r].end}
 	}
-	// Marks up to the next character of the normal form were dropped from it.
+	// Up to the next character of the normal form, marks were dropped from it and Hangul letters composed into one.
 	next := u.end
 	if int(o.end) < len(s.chars) {
 		next = s.charOrigin(o.end)
 	}
 	end := s.charOrigin(o.end-1) + 1
-	for end < next && isMark(s.visible[end]) {
+	for end < next && (isMark(s.visible[end]) || mayCompose(s.visible[end])) {
 		end++
 	}
 	return span{start, end}
