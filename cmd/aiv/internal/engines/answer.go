@@ -27,8 +27,8 @@ func (r *reading) answer(at time.Time, redact func(string) string) (a work.Answe
 	seen := make(map[string]bool)
 	for _, c := range r.citations {
 		url := clean(c.url)
-		switch _, ok := worker.Domain(url); {
-		case !ok || utf8.RuneCountInString(url) > answers.MaxURL:
+		switch {
+		case !citation{url: url}.isPage():
 			dropped++
 		case seen[url]:
 		case len(a.Citations) == answers.MaxCitations:
@@ -50,6 +50,12 @@ func (r *reading) answer(at time.Time, redact func(string) string) (a work.Answe
 		}
 	}
 	return a, dropped
+}
+
+// isPage reports whether the worker interface takes the URL.
+func (c citation) isPage() bool {
+	_, ok := worker.Domain(c.url)
+	return ok && utf8.RuneCountInString(c.url) <= answers.MaxURL
 }
 
 // bounds drops counts that the worker interface does not take.

@@ -2,6 +2,7 @@ package engines
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -48,8 +49,8 @@ func readChat(_ *prompt, r response) (reading, error) {
 	usage := r.at("usage")
 	out.usage = usageOf(usage, usage.at("prompt_tokens").count(), usage.at("completion_tokens").count(), nil)
 	out.citations = chatCitations(r, message, out.text)
-	// Without citations it is not known whether the server searched.
-	if len(out.citations) > 0 {
+	// Without a page that it cites, it is not known whether the server searched.
+	if slices.ContainsFunc(out.citations, citation.isPage) {
 		out.searched = new(true)
 	}
 	switch reason := choice.at("finish_reason").text(); {

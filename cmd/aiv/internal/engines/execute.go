@@ -174,7 +174,7 @@ func (c *course) request(ctx context.Context, p *prompt) (*exchange, *fault) {
 			continue
 		}
 		if err != nil {
-			return nil, new(providerUnreachable.because(err.Error()))
+			return nil, new(providerUnreachable.because(withoutResponse(err)))
 		}
 		c.last = e
 		return e, nil
@@ -258,9 +258,8 @@ func (c *course) ended(f fault) work.Outcome {
 // withoutQuestion removes the key and the question from prose: an API may repeat both. Some quote the request, as JSON
 // or as Python writes it, and a gateway may quote that again: so both are also looked for behind escapes.
 func (c *course) withoutQuestion(text string) string {
-	hide := func(text string) string {
-		return strings.ReplaceAll(c.redact(text), c.job.Question.Text, "[question]")
-	}
+	question := inAnyCase(c.job.Question.Text)
+	hide := func(text string) string { return question.ReplaceAllLiteralString(c.redact(text), "[question]") }
 	text = hide(text)
 	plain := text
 	// Two levels of quoting. The text is replaced only where something was hidden, so that other prose keeps its
@@ -272,6 +271,15 @@ func (c *course) withoutQuestion(text string) string {
 		}
 	}
 	return text
+}
+
+// inAnyCase matches a text in any case, and with other white space.
+func inAnyCase(text string) *regexp.Regexp {
+	words := strings.Fields(text)
+	for i, w := range words {
+		words[i] = regexp.QuoteMeta(w)
+	}
+	return regexp.MustCompile(`(?i)` + strings.Join(words, `[\s\x{85}\p{Z}]+`))
 }
 
 // escapes match adjacent \u escapes together, because two may be one character.

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/textproto"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -108,6 +110,18 @@ func corrupt(err error) bool {
 	_, invalid := errors.AsType[flate.CorruptInputError](err)
 	return invalid || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum)
 }
+
+// withoutResponse returns the text of an error without parts of the response. Package net/http quotes the line of a
+// header that it cannot read, or does not even quote it.
+func withoutResponse(err error) string {
+	if _, ok := errors.AsType[textproto.ProtocolError](err); ok {
+		return "a header of the response is not valid"
+	}
+	return quoted.ReplaceAllLiteralString(err.Error(), "…")
+}
+
+// quoted matches what strconv.Quote returns.
+var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
 // requestID returns how the API identifies the request, for its support.
 func (e *exchange) requestID() string {
