@@ -64,6 +64,7 @@ func (s *Scheduler) Tasks() []task.Task {
 // CarryOut carries out due schedules. Accounts take turns, the longest due schedule of each first, so that no account
 // delays another by more than one turn. The next call goes on with the turns.
 func (s *Scheduler) CarryOut(ctx context.Context) error {
+	s.due.begin()
 	for n := 0; n < maxCarriedOut; {
 		var round []key
 		err := s.cfg.Outage.Retry(ctx, func() (err error) {
@@ -83,9 +84,9 @@ func (s *Scheduler) CarryOut(ctx context.Context) error {
 			s.served = append(s.served, k.Account)
 		}
 		n += len(round)
-		carried := inParallel(CarryOutWorkers, round, func(k key) bool { return s.attempt(ctx, k) })
-		if carried == 0 || ctx.Err() != nil {
-			return ctx.Err() // other processes do it, or it is tried again later
+		succeeded := inParallel(CarryOutWorkers, round, func(k key) bool { return s.attempt(ctx, k) })
+		if succeeded == 0 || ctx.Err() != nil {
+			return ctx.Err() // what has failed is tried again later
 		}
 	}
 	return nil
@@ -123,12 +124,18 @@ func (s *Scheduler) round(ctx context.Context) ([]key, error) {
 		roundSize, s.served)
 }
 
-// attempt carries out a schedule that is due and reports whether it did. What fails is tried again later.
+// attempt carries out a schedule that is due, unless another process does, and reports whether that succeeded. What
+// fails is tried again later.
 func (s *Scheduler) attempt(ctx context.Context, k key) bool {
 	done, err := s.carryOut(ctx, k.Account, k.ID)
-	if err == nil {
+	switch {
+	case err == nil && done:
 		s.due.succeeded(k.ID)
-		return done
+		return true
+	// The schedules of the account behind it must not wait for the other process.
+	case err == nil:
+		s.due.leave(k.ID)
+		return true
 	}
 	if ctx.Err() == nil {
 		wait := s.due.failed(k.ID)
