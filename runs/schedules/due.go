@@ -17,10 +17,9 @@ import (
 	"aiv/store"
 )
 
-// carryOut carries out the due times of a schedule up to now, in one transaction, and reports whether it did. It does
-// nothing if another process has locked the schedule, or if it is no longer due. An error is temporary: nothing has
-// changed.
-func (s *Scheduler) carryOut(ctx context.Context, account, id store.ID) (bool, error) {
+// carryOut carries out the due times of a schedule up to now, in one transaction. It does nothing if another process has
+// locked the schedule, or if it is no longer due. An error is temporary: nothing has changed.
+func (s *Scheduler) carryOut(ctx context.Context, account, id store.ID) error {
 	var done []Occurrence
 	err := pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
 		done = nil
@@ -52,7 +51,7 @@ func (s *Scheduler) carryOut(ctx context.Context, account, id store.ID) (bool, e
 	if err == nil {
 		s.count(done)
 	}
-	return len(done) > 0, err
+	return err
 }
 
 // A decision decides what becomes of a due time of a schedule, whose row the transaction has locked.

@@ -17,7 +17,6 @@ const (
 type retries struct {
 	mu    sync.Mutex
 	after map[store.ID]retry
-	left  []store.ID // to other processes
 }
 
 type retry struct {
@@ -45,25 +44,11 @@ func (r *retries) succeeded(id store.ID) {
 	delete(r.after, id)
 }
 
-// leave notes that another process has locked something. It is not tried again before begin.
-func (r *retries) leave(id store.ID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.left = append(r.left, id)
-}
-
-// begin forgets what was left to other processes.
-func (r *retries) begin() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.left = r.left[:0]
-}
-
 // waiting returns the ids that must not be tried yet. It forgets ids whose latest failure is long past.
 func (r *retries) waiting() []store.ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, ids := time.Now(), append([]store.ID{}, r.left...) // not nil, which is NULL
+	now, ids := time.Now(), []store.ID{}
 	for id, retry := range r.after {
 		switch {
 		case retry.at.After(now):

@@ -62,13 +62,14 @@ func (s *Scheduler) Tasks() []task.Task {
 }
 
 // CarryOut carries out due schedules. Accounts take turns, the longest due schedule of each first, so that no account
-// delays another by more than one turn. The next call goes on with the turns.
+// delays another by more than one turn. The next call goes on with the turns. A call tries each schedule once: no
+// schedule waits for one that another process has locked.
 func (s *Scheduler) CarryOut(ctx context.Context) error {
-	s.due.begin()
-	for n := 0; n < maxCarriedOut; {
+	var tried []store.ID
+	for len(tried) < maxCarriedOut {
 		var round []key
 		err := s.cfg.Outage.Retry(ctx, func() (err error) {
-			round, err = s.round(ctx)
+			round, err = s.round(ctx, tried)
 			return err
 		})
 		// All accounts with due schedules have had their turn: a new round of turns begins.
@@ -81,9 +82,8 @@ func (s *Scheduler) CarryOut(ctx context.Context) error {
 		}
 		// An account has had its turn even if carrying out fails.
 		for _, k := range round {
-			s.served = append(s.served, k.Account)
+			s.served, tried = append(s.served, k.Account), append(tried, k.ID)
 		}
-		n += len(round)
 		succeeded := inParallel(CarryOutWorkers, round, func(k key) bool { return s.attempt(ctx, k) })
 		if succeeded == 0 || ctx.Err() != nil {
 			return ctx.Err() // what has failed is tried again later
@@ -118,23 +118,19 @@ func inParallel[T any](workers int, items []T, f func(T) bool) int {
 // A key identifies a schedule.
 type key struct{ Account, ID store.ID }
 
-// round returns the next due schedule of each account that has not had its turn, up to roundSize.
-func (s *Scheduler) round(ctx context.Context) ([]key, error) {
-	return store.Collect(ctx, s.cfg.Pool, pgx.RowToStructByPos[key], selectDue, s.cfg.Outage.Reachable(citusSelectDue), s.due.waiting(),
-		roundSize, s.served)
+// round returns the next due schedule, among those that were not tried, of each account that has not had its turn, up to
+// roundSize.
+func (s *Scheduler) round(ctx context.Context, tried []store.ID) ([]key, error) {
+	return store.Collect(ctx, s.cfg.Pool, pgx.RowToStructByPos[key], selectDue, s.cfg.Outage.Reachable(citusSelectDue),
+		append(s.due.waiting(), tried...), roundSize, s.served)
 }
 
 // attempt carries out a schedule that is due, unless another process does, and reports whether that succeeded. What
 // fails is tried again later.
 func (s *Scheduler) attempt(ctx context.Context, k key) bool {
-	done, err := s.carryOut(ctx, k.Account, k.ID)
-	switch {
-	case err == nil && done:
+	err := s.carryOut(ctx, k.Account, k.ID)
+	if err == nil {
 		s.due.succeeded(k.ID)
-		return true
-	// The schedules of the account behind it must not wait for the other process.
-	case err == nil:
-		s.due.leave(k.ID)
 		return true
 	}
 	if ctx.Err() == nil {

@@ -21,14 +21,15 @@ RETURNING ` + columns + `, updated_at`
 	// raiseVersion invalidates the views of evaluations that are under way.
 	raiseVersion = `UPDATE schedule_accounts SET version = version + 1 WHERE account_id = $1`
 
-	// selectDue returns the earliest due schedule of each account, the longest due first, without the schedules that
-	// are tried again later ($1) and the accounts that had their turn ($3). These may be as many as the due schedules, so
-	// they are in a subquery, which PostgreSQL hashes; in a generic plan it does not hash the array of ALL. The time is
-	// read once: no index serves a comparison with a volatile function.
+	// selectDue returns the earliest due schedule of each account, the longest due first, without the schedules that were
+	// tried or are tried again later ($1) and the accounts that had their turn ($3). Both may be as many as the due
+	// schedules, so they are in subqueries, which PostgreSQL hashes; in a generic plan it does not hash the array of ALL.
+	// The time is read once: no index serves a comparison with a volatile function.
 	selectDue = `
 SELECT account_id, id FROM (
   SELECT DISTINCT ON (account_id) account_id, id, next_at FROM schedules
-  WHERE next_at <= (SELECT clock_timestamp()) AND id <> ALL ($1::uuid[]) AND account_id NOT IN (SELECT unnest($3::uuid[]))
+  WHERE next_at <= (SELECT clock_timestamp()) AND id NOT IN (SELECT unnest($1::uuid[]))
+    AND account_id NOT IN (SELECT unnest($3::uuid[]))
   ORDER BY account_id, next_at, id) s
 ORDER BY next_at, id LIMIT $2`
 
