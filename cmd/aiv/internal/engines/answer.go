@@ -26,19 +26,19 @@ func (r *reading) answer(at time.Time, redact func(string) string) (a work.Answe
 	// Citations stay in the order of their first use. Repeated ones and ones beyond the bound do not count as dropped.
 	seen := make(map[string]bool)
 	for _, c := range r.citations {
-		url := clean(c.url)
+		c.url = clean(c.url)
 		switch {
-		case !citation{url: url}.isPage():
+		case !c.isPage():
 			dropped++
-		case seen[url]:
+		case seen[c.url]:
 		case len(a.Citations) == answers.MaxCitations:
 		default:
-			seen[url] = true
+			seen[c.url] = true
 			var title *string
 			if c.title != "" {
 				title = new(first(clean(c.title), answers.MaxTitle))
 			}
-			a.Citations = append(a.Citations, work.Citation{URL: url, Title: title})
+			a.Citations = append(a.Citations, work.Citation{URL: c.url, Title: title})
 		}
 	}
 	asked := make(map[string]bool)
