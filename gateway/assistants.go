@@ -88,7 +88,7 @@ func (x *exchange) mayCall(t *mcp.Tool) bool {
 func (g *Gateway) callTool(x *exchange, r *http.Request, t *mcp.Tool, a mcp.Arguments) mcp.Result {
 	x.toolName = t.Name
 	// The route writes into call instead of to the client.
-	call := &toolCall{tool: t, answerChars: -1}
+	call := &toolCall{tool: t, arguments: a, answerChars: -1}
 	inner := &exchange{
 		requestID: x.requestID, admission: x.admission, bodies: x.bodies, routeIndex: noRoute, tool: call, ResponseWriter: call,
 	}
@@ -103,7 +103,7 @@ func (g *Gateway) callTool(x *exchange, r *http.Request, t *mcp.Tool, a mcp.Argu
 	x.err = inner.err
 	// Write has not kept all of the body.
 	if call.problem == nil && call.size > mcp.MaxResult {
-		call.problem = mcp.TooLarge(t, call.size, max(call.rows, 1))
+		call.problem = mcp.TooLarge(t, &call.arguments, call.size, max(call.rows, 1), "")
 	}
 	if call.problem != nil {
 		x.code = call.problem.Code
@@ -156,8 +156,9 @@ func (g *Gateway) dispatchCall(x *exchange, r *http.Request) {
 // A toolCall is the response to a call of a tool, and what the call asks of it besides the parameters of the route.
 type toolCall struct {
 	tool        *mcp.Tool
-	answerChars int      // characters of the texts of answers; -1: all
-	metrics     []string // the cells of rows; nil: all
+	arguments   mcp.Arguments // all that were given
+	answerChars int           // characters of the texts of answers; -1: all
+	metrics     []string      // the cells of rows; nil: all
 
 	header  http.Header
 	body    []byte
@@ -202,7 +203,8 @@ func (x *exchange) fit(n int, pageOf func(n int) page) (page, error) {
 	// The size of a page grows with its items, so this is the largest number that fits.
 	n = sort.Search(n, func(i int) bool { return len(pageOf(i+1).body) > mcp.MaxResult })
 	if n == 0 {
-		return page{}, mcp.TooLarge(x.tool.tool, len(pageOf(1).body), 1)
+		first := pageOf(1)
+		return page{}, mcp.TooLarge(x.tool.tool, &x.tool.arguments, len(first.body), 1, first.cursor)
 	}
 	return pageOf(n), nil
 }

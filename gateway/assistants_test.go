@@ -115,9 +115,11 @@ func TestToolSize(t *testing.T) {
 	large := f.run(t, g, key)
 	f.exec(t, `UPDATE measurement_runs SET model_ids = ARRAY[repeat('x', $2)] WHERE id = $1`,
 		parseRun(t, large), mcp.MaxResult)
-	r := callTool(t, g, key, "get_run", map[string]any{"run_id": large})
-	if !r.IsError || !strings.Contains(r.Content[0].Text, `"code":"result_too_large"`) {
-		t.Errorf("what is too large and no list: got %.200s", r.Content[0].Text)
+	for tool, start := range map[string]string{"get_run": "The result (", "cancel_run": "The call was carried out: do not repeat it. "} {
+		r := callTool(t, g, key, tool, map[string]any{"run_id": large})
+		if !r.IsError || !strings.HasPrefix(r.Content[0].Text, `{"code":"result_too_large","detail":"`+start) {
+			t.Errorf("what is too large and no list: %s returned %.200s", tool, r.Content[0].Text)
+		}
 	}
 	if !strings.Contains(log.String(), `"tool":"get_run"`) || strings.Contains(log.String(), large) {
 		t.Errorf("the log has %s, want the tool and no argument", &log)

@@ -176,7 +176,7 @@ var (
 		{"job", regexp.MustCompile(`\b(job_[0-9a-hjkmnp-tv-z]{58})\b`)},
 		{"prefix", regexp.MustCompile(`\b(aiv_live_[0-9A-Za-z]{8})\b`)},
 		{"secret", regexp.MustCompile(`(whsec_[0-9A-Za-z+/]{43}=)`)},
-		{"cursor", regexp.MustCompile(`(?:cursor=|next_cursor\\?":\\?")([0-9A-Za-z_-]{20,})`)},
+		{"cursor", regexp.MustCompile(`(?:cursor=|set cursor to |next_cursor\\?":\\?")([0-9A-Za-z_-]{20,})`)},
 		{"etag", regexp.MustCompile(`(?m)^ETag: (".*")$`)},
 		{"month", regexp.MustCompile(`"month":"(20\d\d-\d\d)"`)},
 	}

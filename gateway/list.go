@@ -73,8 +73,8 @@ const (
 
 // A page is an encoded page of a list.
 type page struct {
-	body []byte
-	link string // to the next page; empty if there is none
+	body   []byte
+	cursor string // of the next page; empty if there is none
 
 	mediaType string // empty: application/json
 	tag       string // its ETag; empty: none
@@ -160,8 +160,8 @@ func (g *Gateway) reuse(b []byte) {
 // sendPage sends a page, unless it has a tag and the client has the page. Until it is sent, its memory counts against
 // the account.
 func (g *Gateway) sendPage(x *exchange, r *http.Request, p page) error {
-	if p.link != "" {
-		x.set("Link", p.link)
+	if p.cursor != "" {
+		x.set("Link", "<"+x.nextAddress(p.cursor)+`>; rel="next"`)
 	}
 	if p.tag != "" {
 		x.set("Cache-Control", "private, no-cache")
@@ -223,7 +223,7 @@ func (l *list[F, T]) end(g *Gateway, x *exchange, b []byte, rows []T, more bool)
 		return page{body: append(wire.Member(b, "next_cursor"), "null}"...)}
 	}
 	cursor := g.seal(x.bound(), l.sortKey(&rows[len(rows)-1]), l.byText)
-	return page{body: append(wire.Text(b, "next_cursor", cursor), '}'), link: "<" + x.nextAddress(cursor) + `>; rel="next"`}
+	return page{body: append(wire.Text(b, "next_cursor", cursor), '}'), cursor: cursor}
 }
 
 // query returns the names of the parameters of the route.

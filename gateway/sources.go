@@ -128,8 +128,8 @@ func (g *Gateway) sourcesPageOf(x *exchange, found *visibility.Sources, rows []v
 	}
 	p := page{}
 	if d.HasMore {
-		d.NextCursor = new(g.seal(x.bound(), store.Position{Text: sourcePosition(&rows[len(rows)-1])}, true))
-		p.link = "<" + x.nextAddress(*d.NextCursor) + `>; rel="next"`
+		p.cursor = g.seal(x.bound(), store.Position{Text: sourcePosition(&rows[len(rows)-1])}, true)
+		d.NextCursor = &p.cursor
 	}
 	p.body = wire.Encode(d)
 	return p

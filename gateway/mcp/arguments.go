@@ -84,14 +84,20 @@ func (s *Schema) check(v *strictjson.Value, at *request.Location, f *problem.Fau
 // Take returns the value of an argument and removes it. It returns nil if the argument was not given.
 func (a *Arguments) Take(name string) *strictjson.Value {
 	a.taken = append(a.taken, name)
-	i := slices.IndexFunc(a.given, func(m strictjson.Member) bool { return m.Name == name })
-	if i < 0 {
-		return nil
+	v := a.find(name)
+	if v != nil {
+		// Arguments are passed by value and share the array, so it is copied.
+		a.given = slices.DeleteFunc(slices.Clone(a.given), func(m strictjson.Member) bool { return m.Name == name })
 	}
-	v := a.given[i].Value
-	// Arguments are passed by value and share the array, so it is copied.
-	a.given = slices.Delete(slices.Clone(a.given), i, i+1)
-	return &v
+	return v
+}
+
+// find returns the value of an argument, or nil if it was not given.
+func (a *Arguments) find(name string) *strictjson.Value {
+	if i := slices.IndexFunc(a.given, func(m strictjson.Member) bool { return m.Name == name }); i >= 0 {
+		return &a.given[i].Value
+	}
+	return nil
 }
 
 // TakeText is Take for a string. It returns "" if the argument was not given.
@@ -145,8 +151,8 @@ func (a *Arguments) Parameters(t *Tool) (all request.Parameters) {
 		if slices.Contains(a.taken, arg.Name) {
 			continue
 		}
-		if j := slices.IndexFunc(a.given, func(m strictjson.Member) bool { return m.Name == arg.Name }); j >= 0 {
-			all = append(all, request.Parameter{Name: arg.Name, Value: text(&a.given[j].Value)})
+		if v := a.find(arg.Name); v != nil {
+			all = append(all, request.Parameter{Name: arg.Name, Value: text(v)})
 		} else if arg.Default != nil {
 			all = append(all, request.Parameter{Name: arg.Name, Value: strconv.FormatInt(*arg.Default, 10)})
 		}

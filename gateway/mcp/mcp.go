@@ -112,7 +112,7 @@ func (s *Server) result(m message, modern bool, c *Client) ([]byte, *Error) {
 	case m.method == "tools/call":
 		return m.call(c)
 	}
-	return nil, &Error{http.StatusNotFound, methodNotFound, "The server has no method " + shorten(m.method) + ".", nil}
+	return nil, &Error{http.StatusNotFound, methodNotFound, "The revision of this message has no method " + shorten(m.method) + ".", nil}
 }
 
 // appendCaching appends how long a client may keep a result, in milliseconds. The list of tools depends on the key.

@@ -103,30 +103,51 @@ func WrongArguments(t *Tool, f problem.Faults) *problem.Problem {
 	return &problem.Problem{Code: InvalidArguments, Detail: "The arguments are not valid for " + t.Name + ".", Errors: f}
 }
 
-// TooLarge reports a result that exceeds MaxResult: its size in bytes, its rows or items, and what to do about it.
-func TooLarge(t *Tool, size, rows int) *problem.Problem {
-	return &problem.Problem{Code: ResultTooLarge, Detail: fmt.Sprintf(
-		"The result (%d bytes, rows: %d) is larger than the %d bytes that a tool returns. %s", size, rows, MaxResult, t.advice())}
+// TooLarge reports the result of a call that exceeds MaxResult: its size in bytes, its rows or items, and what to do about
+// it. next is the cursor after an item that does not fit; "": no list, or the last item.
+func TooLarge(t *Tool, a *Arguments, size, rows int, next string) *problem.Problem {
+	detail := fmt.Sprintf("The result (%d bytes, rows: %d) is larger than the %d bytes that a tool returns. Use %s.",
+		size, rows, MaxResult, t.advice(a))
+	if next != "" {
+		detail += " To continue after this item, set cursor to " + next + "."
+	}
+	// Without this sentence a model would report that nothing was canceled.
+	if !strings.HasPrefix(t.Route, "GET ") {
+		detail = "The call was carried out: do not repeat it. " + detail
+	}
+	return &problem.Problem{Code: ResultTooLarge, Detail: detail}
 }
 
-// advice says how to get a smaller result, by the arguments that the tool has.
-func (t *Tool) advice() string {
-	var narrow []string
-	for _, a := range []struct{ name, text string }{
-		{"answer_chars", "a smaller answer_chars"}, {"metrics", "fewer metrics"}, {"brand_id", "a brand_id"},
-		{"group_by", "fewer words in group_by"}, {"from", "a shorter period"},
-	} {
-		if t.Has(a.name) && (a.name != "brand_id" || t.Has("metrics")) {
-			narrow = append(narrow, a.text)
-		}
+// advice says how to get a smaller result: by arguments that would make it smaller than those in a do, or by a route.
+func (t *Tool) advice(a *Arguments) string {
+	if !strings.HasPrefix(t.Route, "GET ") {
+		return "the route GET /v1/runs/{id}" // of the run that the call was for
+	}
+	var ways []string
+	chars, cells, groups := a.find("answer_chars"), a.find("metrics"), a.find("group_by")
+	if t.Has("answer_chars") && (chars == nil || chars.Text != "0") {
+		ways = append(ways, "a smaller answer_chars")
+	}
+	if t.Has("metrics") && (cells == nil || len(cells.Items) > 1) {
+		ways = append(ways, "fewer metrics")
+	}
+	if t.Has("metrics") && a.find("brand_id") == nil {
+		ways = append(ways, "a brand_id")
+	}
+	// Without groups there is a row for each brand, whatever the period.
+	if groups != nil {
+		ways = append(ways, "fewer words in group_by")
+	}
+	if groups != nil && a.find("run_id") == nil {
+		ways = append(ways, "a shorter period")
 	}
 	route := "the route " + t.Route
 	// Only the tool of metrics has group_by, and only its route has a CSV form.
-	if t.argument("group_by") != nil {
+	if t.Has("group_by") {
 		route += " with Accept: text/csv"
 	}
-	if narrow == nil {
-		return "Use " + route + "."
+	if ways == nil {
+		return route
 	}
-	return "Use " + strings.Join(narrow, ", ") + ", or " + route + "."
+	return strings.Join(ways, ", ") + ", or " + route
 }
