@@ -112,7 +112,6 @@ function keyState(text = "The key stays in the memory of this page.", invalid = 
   $("key").ariaInvalid = invalid || null;
 }
 
-
 // forget drops the figures and the responses that are still to come.
 function forget() {
   turn?.stop();
@@ -344,8 +343,9 @@ async function run(t, names, cursor = null) {
   await Promise.all([worker(), worker(), worker(), worker()]);
   if (turn !== t || t.done < t.asked) return;
   performance.measure("aiv-report-render", "aiv-report-loaded");
-  const totals = t.totals;
-  say(totals ? `${show.plural(totals.answers.ok, "answer")}, ${show.plural(totals.data.length, "brand")}.` : "");
+  const { totals, problems } = t, failed = Object.keys(problems).length;
+  say((totals ? `${show.plural(totals.answers.ok, "answer")}, ${show.plural(totals.data.length, "brand")}.` : "")
+    + (failed ? ` ${show.plural(failed, "request")} failed.` : ""));
 }
 
 async function load() {
@@ -394,9 +394,10 @@ function refuse(t, e) {
     return;
   }
   turn = null;
-  say("");
+  const text = e.text ?? e.message;
+  say(e.value?.title ?? text);
   hideHeader();
-  for (const id in sections) setState(id, "problem", ...problemText({ text: e.text ?? e.message, value: e.value }, () => once($("load"), load)));
+  for (const id in sections) setState(id, "problem", ...problemText({ text, value: e.value }, () => once($("load"), load)));
 }
 
 // enough waits for the next minute if fewer requests than needed remain in this one.
@@ -430,7 +431,7 @@ function showHeader(t) {
   $("totals").hidden = $("notes").hidden = true;
   if (!t.totals) return;
   const { answers, questions, as_of } = t.totals;
-  $("totals").textContent = `${show.plural(answers.ok, "answer")} to ${show.plural(questions, "question")} by ${show.plural(show.modelsOf(t.totals).length, "model")} · as of ${show.timeOf(as_of)}`;
+  $("totals").textContent = `${show.plural(answers.ok, "answer")} to ${show.plural(questions, "question")} by ${show.atLeast(t.totals)}${show.plural(show.modelsOf(t.totals).length, "model")} · as of ${show.timeOf(as_of)}`;
   const notes = show.notes(t.totals, catalogs?.names ?? new Map());
   $("notes").replaceChildren(...notes.map((n) => element("li", {}, n)));
   $("notes").hidden = notes.length === 0;

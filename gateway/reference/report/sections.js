@@ -19,6 +19,9 @@ export function modelsOf(totals, rows = []) {
   return [...answers].map(([id, n]) => ({ id, answers: n })).sort((a, b) => b.answers - a.answers || byText(a.id, b.id));
 }
 
+// atLeast: a response lists 50 models at most.
+export const atLeast = ({ models }) => models.length < 50 ? "" : "at least ";
+
 // A table whose rows become blocks on a narrow screen. The roles keep it a table there.
 function table(caption, columns, rows) {
   const make = (name, role, attributes, ...content) => element(name, { role, ...attributes }, ...content);
@@ -201,6 +204,6 @@ export function notes(totals, names) {
     some(a.recounting, `being recounted after a change of brands and ${are(a.recounting)} not counted until then.`),
     some(a.frozen, "counted with earlier brands: their texts were deleted."),
     lost > 0.05 * all && `${lost.toLocaleString("en")} of ${plural(all, "answer")} could not be counted (failed, cut or empty).`,
-    ...[...versions].filter(([, n]) => n > 1).map(([id, n]) => `${names.get(id) ?? id} was served in ${n} versions; a change may be the model's.`),
+    ...[...versions].filter(([, n]) => n > 1).map(([id, n]) => `${names.get(id) ?? id} was served in ${atLeast(totals)}${n} versions; a change may be the model's.`),
   ].filter(Boolean);
 }

@@ -10,5 +10,9 @@
 		const ratio = contrast(getComputedStyle(e).color, ground(e));
 		if (ratio < 4.5) pale.add(ratio.toFixed(2) + " " + e.tagName + "." + e.className + " " + walk.currentNode.data.trim().slice(0, 30));
 	}
+	for (const e of $$("input[placeholder]")) {
+		const ratio = contrast(getComputedStyle(e, "::placeholder").color, ground(e));
+		if (ratio < 4.5) pale.add(ratio.toFixed(2) + " placeholder " + e.id);
+	}
 	return [...pale];
 })()

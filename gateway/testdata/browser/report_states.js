@@ -48,6 +48,8 @@
 			await until(() => everyFigure() && is("sources", "problem") && is("alerts", "ready") && is("by-model", "ready"));
 			shows("the section", said("sources"), "problem: Bad. No. from: must differ. internal_error req_1");
 			shows("the link", $("#sources .state a").getAttribute("href"), "/external-api-v1/docs#internal_error");
+			await until(isIdle);
+			shows("what is told", $("#status").textContent.replace(/^.* brands\./, ""), " 1 request failed.");
 		},
 		"no brands": async () => {
 			load((a) => a.startsWith("/v1/metrics") ? metrics([]) : null);
@@ -78,6 +80,11 @@
 			$("#brands .state button").click();
 			await until(() => everyFigure() && is("brands", "ready"));
 			shows("after Try again, the focus is on", document.activeElement.textContent, "Brands");
+		},
+		"no connection from the start": async () => {
+			load((a) => a === "/v1/me" ? Promise.reject(new TypeError("Failed to fetch")) : null);
+			await until(() => is("alerts", "problem") && isIdle());
+			shows("what is told", $("#status").textContent, "The server cannot be reached.");
 		},
 		"the limit of the minute": async () => {
 			load((a) => a.startsWith("/v1/alerts") ? once(() => json({}, 429, { "Retry-After": "1" })) : null);
@@ -132,6 +139,15 @@
 			const drawn = marks.filter((m) => !m.classList.contains("none") || m.querySelector(".interval") || !m.textContent.includes("– no answers"));
 			shows("the model", [marks.length > 1, drawn.length, $("#by-model tbody tr:last-child").textContent.includes("0 of 0")], "true,0,true");
 			shows("elements made from texts", $$("main img, #sources td a, #sources th a").length, 0);
+		},
+		"more models than the totals list": async () => {
+			load(() => null);
+			await until(() => isLoaded() && isIdle());
+			const models = Array.from({ length: 50 }, (_, i) => ({ model_id: "m", model_version: "v" + i, answers: 1 }));
+			window.change = (a) => isTotals(a) ? json({ ...responses[a], models }) : null;
+			$("#load").click();
+			await until(() => isLoaded() && isIdle() && $("#notes").textContent.includes("m was served in at least 50 versions;"));
+			shows("the models", /by at least 1 model ·/.test($("#totals").textContent), true);
 		},
 		"another key": async () => {
 			load(() => null);
