@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"aiv/gateway/mcp"
 	"aiv/gateway/reference"
+	"aiv/store/storetest"
 )
 
 // TestToolsAndRoutes compares the arguments of each tool with the parameters and the body of its route in openapi.json.
@@ -57,9 +56,7 @@ func TestToolsAndRoutes(t *testing.T) {
 				got[name] = schemaDocument(nil).argumentOf(p)
 			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-%s +tool):\n%s", tool.Name, tool.Route, diff)
-		}
+		storetest.Equal(t, want, got, tool.Name, " and ", tool.Route)
 	}
 }
 
@@ -133,7 +130,6 @@ func TestToolSize(t *testing.T) {
 	found := make(map[string]bool)
 	arguments := map[string]any{"limit": 200}
 	for page, size := (listPage[json.RawMessage]{HasMore: true}), mcp.MaxResult; page.HasMore; {
-		page.NextCursor = ""
 		result := callTool(t, g, key, "list_runs", arguments).StructuredContent
 		must(t, json.Unmarshal(result, &page))
 		if first := len(page.Data[0]); size+first+1 <= mcp.MaxResult {

@@ -113,22 +113,28 @@ func checkRole(ctx context.Context, tx pgx.Tx, role string) error {
 	return nil
 }
 
+// reachable are the roles whose privileges a role has or can take by SET ROLE, which needs no INHERIT: itself and those
+// that it is a member of.
+const reachable = `reachable AS (SELECT r.oid FROM pg_roles r WHERE pg_has_role($1::regrole, r.oid, 'MEMBER'))`
+
 // checkTables refuses a role that has a privilege on a table or a column through PUBLIC or through a role that it is a
 // member of, such as pg_write_all_data.
 func checkTables(ctx context.Context, tx pgx.Tx, role string) error {
 	var table, privilege string
 	err := tx.QueryRow(ctx, `
-WITH tables AS (SELECT * FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'),
+WITH `+reachable+`, tables AS (SELECT * FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'),
 granted AS ( -- to the role itself
   SELECT c.oid, 0 AS attnum, a.privilege_type FROM tables c CROSS JOIN aclexplode(c.relacl) a WHERE a.grantee = $1::regrole
   UNION ALL SELECT c.oid, n.attnum, a.privilege_type FROM tables c JOIN pg_attribute n ON n.attrelid = c.oid CROSS JOIN aclexplode(n.attacl) a
   WHERE a.grantee = $1::regrole)
-SELECT c.relname, p.type FROM tables c CROSS JOIN unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE}'::text[]) AS p (type)
-WHERE has_table_privilege($1, c.oid, p.type) AND NOT EXISTS (SELECT FROM granted g WHERE g.oid = c.oid AND g.attnum = 0 AND g.privilege_type = p.type)
+SELECT c.relname, p.type FROM tables c CROSS JOIN unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[]) AS p (type)
+WHERE EXISTS (SELECT FROM reachable r WHERE has_table_privilege(r.oid, c.oid, p.type))
+  AND NOT EXISTS (SELECT FROM granted g WHERE g.oid = c.oid AND g.attnum = 0 AND g.privilege_type = p.type)
 UNION ALL
 SELECT c.relname, p.type || ' (' || n.attname || ')'
-FROM tables c JOIN pg_attribute n ON n.attrelid = c.oid AND n.attnum > 0 AND NOT n.attisdropped CROSS JOIN unnest('{SELECT,INSERT,UPDATE}'::text[]) AS p (type)
-WHERE has_column_privilege($1, c.oid, n.attnum, p.type)
+FROM tables c JOIN pg_attribute n ON n.attrelid = c.oid AND n.attnum > 0 AND NOT n.attisdropped
+CROSS JOIN unnest('{SELECT,INSERT,UPDATE,REFERENCES}'::text[]) AS p (type)
+WHERE EXISTS (SELECT FROM reachable r WHERE has_column_privilege(r.oid, c.oid, n.attnum, p.type))
   AND NOT EXISTS (SELECT FROM granted g WHERE g.oid = c.oid AND g.attnum IN (0, n.attnum) AND g.privilege_type = p.type)
 ORDER BY 1, 2 LIMIT 1`, pgx.Identifier{role}.Sanitize()).Scan(&table, &privilege) // the text of a regrole
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -147,8 +153,9 @@ ORDER BY 1, 2 LIMIT 1`, pgx.Identifier{role}.Sanitize()).Scan(&table, &privilege
 // to PUBLIC.
 func checkCreate(ctx context.Context, tx pgx.Tx, role, schema string) error {
 	var public, member bool
-	err := tx.QueryRow(ctx, `SELECT has_schema_privilege('public', $1, 'CREATE'), has_schema_privilege($2, $1, 'CREATE')`, schema, role).
-		Scan(&public, &member)
+	err := tx.QueryRow(ctx, `WITH `+reachable+`
+SELECT has_schema_privilege('public', $2, 'CREATE'), EXISTS (SELECT FROM reachable r WHERE has_schema_privilege(r.oid, $2, 'CREATE'))`,
+		pgx.Identifier{role}.Sanitize(), schema).Scan(&public, &member)
 	switch in := (pgx.Identifier{schema}.Sanitize()); {
 	case err != nil:
 		return err
