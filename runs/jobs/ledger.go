@@ -224,7 +224,7 @@ func (l *ledger) giveBack(r *lockedRun, held *lease, s *Settlement) {
 	}
 
 	// The error of a job that is given back for the last time.
-	code, message := codeTooManyClaims, fmt.Sprintf("The job was claimed %d times and never settled.", maxAttempts)
+	code, message := codeTooManyClaims, fmt.Sprintf("The job was claimed %d times and did not end.", maxAttempts)
 	switch {
 	case held.tries >= maxTries && s.Outcome == Retry:
 		code, message = s.ErrorCode, s.ErrorMessage
