@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"aiv/store/storetest"
 )
 
@@ -79,12 +77,8 @@ func TestNoRouteShowsOtherAccounts(t *testing.T) {
 			if len(queries[0]) == 0 {
 				t.Error("no statement was seen")
 			}
-			if diff := cmp.Diff(answers[1], answers[0]); diff != "" {
-				t.Errorf("the responses differ (-unknown +theirs):\n%s", diff)
-			}
-			if diff := cmp.Diff(queries[1], queries[0]); diff != "" {
-				t.Errorf("the statements differ (-unknown +theirs):\n%s", diff)
-			}
+			storetest.Equal(t, answers[1], answers[0], "the response to an id of another account, and to an unknown one")
+			storetest.Equal(t, queries[1], queries[0], "the statements for an id of another account, and for an unknown one")
 		})
 	}
 }

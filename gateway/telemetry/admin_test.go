@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"aiv/store/storetest"
 )
 
 // TestAdminIsLocal: no web page can use the admin listener through an operator's browser.
@@ -68,6 +68,7 @@ func TestRequestsByStatus(t *testing.T) {
 	m.write(t.Context(), &e)
 	for _, want := range []string{`
 aiv_requests_total{route="a",status="500"} 0
+aiv_requests_total{route="a",status="503"} 0
 aiv_requests_total{route="b",status="200"} 1
 aiv_requests_total{route="b",status="201"} 2
 aiv_requests_total{route="b",status="204"} 1
@@ -101,7 +102,5 @@ other_bucket{a="x",le="+Inf"} 6
 other_sum{a="x"} 9
 other_count{a="x"} 6
 `
-	if diff := cmp.Diff(want, e.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	storetest.Equal(t, want, e.String())
 }

@@ -63,8 +63,9 @@ func (m *Metrics) writeRequests(e *Exposition) {
 	e.Family("aiv_requests_total", "counter", "Requests served, by logical route and status.")
 	for route := range m.routes {
 		for status := range m.routes[route].statuses {
-			// A route without errors has 0: the growth of a series that does not exist cannot be computed.
-			if n := m.routes[route].statuses[status].Load(); n > 0 && status > 0 || status == http.StatusInternalServerError {
+			// A route without errors of the server has 0: the growth of a series that does not exist cannot be computed.
+			always := status == http.StatusInternalServerError || status == http.StatusServiceUnavailable
+			if n := m.routes[route].statuses[status].Load(); n > 0 && status > 0 || always {
 				e.Sample(float64(n), "route", m.names[route], "status", strconv.Itoa(status))
 			}
 		}

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"aiv/cmd/aiv/internal/engines/enginestest"
 	"aiv/cmd/aiv/internal/work"
 	"aiv/store/storetest"
@@ -125,9 +123,7 @@ func golden(t *testing.T, file, got string) {
 	}
 	want, err := os.ReadFile(file)
 	check(t, err)
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	storetest.Equal(t, string(want), got, file)
 }
 
 // TestPromptsOfRuns: country, language and locale are taken from the run. Each is sent as a parameter or in the prompt.
