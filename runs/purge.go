@@ -41,7 +41,7 @@ func (p *Purger) FinishedBefore(ctx context.Context, before time.Time, remember 
 	if err != nil {
 		return total, err
 	}
-	detail := map[string]any{"finished_before": before.UTC().Format(time.RFC3339Nano)}
+	detail := map[string]any{"finished_before": store.FormatTime(before)}
 	if err := p.audit(ctx, "runs.purge", detail); err != nil {
 		return total, err
 	}

@@ -47,7 +47,7 @@ func (c *call) expiryFlag(to **time.Time, usage string) {
 
 // actor returns the actor that the audit log records.
 func (c *call) actor() string {
-	return cmp.Or(*c.givenActor, c.Getenv("AIV_ACTOR"), c.thisUser())
+	return strings.ToValidUTF8(cmp.Or(*c.givenActor, c.Getenv("AIV_ACTOR"), c.thisUser()), "\uFFFD")
 }
 
 // thisUser returns USER@HOST, with the user who called sudo instead of root.

@@ -10,6 +10,7 @@ import (
 
 	"aiv/auth"
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/cmd/aiv/internal/service"
 	"aiv/store"
 )
 
@@ -75,7 +76,8 @@ func (c *call) issueKey(ctx context.Context, more string, issue func(*auth.Admin
 		if err != nil {
 			return err
 		}
-		// From here on the credential exists: an error must say so.
+		// From here on the credential exists: an error must say so, also if the reader of a pipe has gone.
+		service.SurvivePipe()
 		k := issuedKey{credentialOf(made), made.Key}
 		err = c.Print(k, func(w io.Writer) {
 			fmt.Fprintf(w, "Credential %s, %q, belongs to %s: scopes %s; %d requests per minute; expires: %s.\n",

@@ -9,6 +9,7 @@ import (
 
 	"aiv/auth"
 	"aiv/cmd/aiv/internal/cli"
+	"aiv/cmd/aiv/internal/service"
 	"aiv/store"
 )
 
@@ -86,6 +87,7 @@ func workersCreate(ctx context.Context, c *call) error {
 		if err != nil {
 			return err
 		}
+		service.SurvivePipe() // an error must say that the worker exists
 		made := issuedWorker{workerOf(w), token}
 		err = c.Print(made, func(out io.Writer) {
 			fmt.Fprintf(out, "Worker %s, %q, may claim jobs of %s.\n\n  %s\n\n", made.ID, made.Name, providersOrAll(made.Providers), token)

@@ -80,8 +80,14 @@ func (p *Program) Run(ctx context.Context, args []string) int {
 // it.
 const reportTimeout = time.Second
 
-// report writes the program's last message to stderr.
+// report writes the program's last message to stderr. The message may have lines, and parts that a server sent.
 func (p *Program) report(message string) {
+	message = strings.Map(func(r rune) rune {
+		if r == '\n' {
+			return r
+		}
+		return harmless(r)
+	}, message)
 	written := make(chan struct{})
 	go func() {
 		defer close(written)

@@ -59,18 +59,21 @@ func (c *Call) PrintList(list any, rows [][]string, none string) error {
 	})
 }
 
-// Row writes one table row. Control characters in a cell, and characters that change the direction of the text after
-// them, are replaced, so that a cell can neither break the table nor control the terminal.
+// Row writes one table row.
 func Row(w io.Writer, cells ...string) {
 	for i, cell := range cells {
-		cells[i] = strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-				return unicode.ReplacementChar
-			}
-			return r
-		}, cell)
+		cells[i] = strings.Map(harmless, cell)
 	}
 	fmt.Fprintln(w, strings.Join(cells, "\t"))
+}
+
+// harmless replaces control characters, and characters that change the direction of the text after them, so that a text
+// can neither break a table nor control the terminal.
+func harmless(r rune) rune {
+	if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+		return unicode.ReplacementChar
+	}
+	return r
 }
 
 // List formats a list for people.
