@@ -67,7 +67,7 @@ func markFolder(dir string) (string, error) {
 	}
 	// The owner of a folder can exchange its files while they are used.
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
-		return "", foreign(dir, "belongs to another account")
+		return "", foreign(dir, "belongs to another user")
 	}
 	// The marker is read and written through a descriptor of the folder, so that no other folder can take its place.
 	root, err := os.OpenRoot(dir)
