@@ -32,9 +32,7 @@ func TestExportImport(t *testing.T) {
 		return b.String()
 	}
 	first, state := export(from), from.state(t)
-	if got, want := strings.Count(first, "\n"), 12; got != want { // the migrations add AIVM-1.0
-		t.Errorf("exported %d lines, want %d:\n%s", got, want, first)
-	}
+	storetest.Equal(t, 12, strings.Count(first, "\n"), "lines, of which the migrations add AIVM-1.0: ", first)
 	to.load(t, first)
 	equal(t, first, export(to), "another database")
 	from.load(t, first)

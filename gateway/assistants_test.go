@@ -142,7 +142,5 @@ func TestToolSize(t *testing.T) {
 		}
 		size, arguments["cursor"] = len(result), page.NextCursor
 	}
-	if len(found) != runs {
-		t.Errorf("%d runs were found, want %d", len(found), runs)
-	}
+	storetest.Equal(t, runs, len(found), "runs that were found")
 }

@@ -155,9 +155,8 @@ func (p *tab) eval(script string, value any) {
 func (p *tab) shows(what, script, want string) {
 	p.t.Helper()
 	var got string
-	if p.eval(script, &got); got != want {
-		p.t.Errorf("%s: %q, want %q", what, got, want)
-	}
+	p.eval(script, &got)
+	storetest.Equal(p.t, want, got, what)
 }
 
 // showsPart checks that the value of an expression contains the parts.

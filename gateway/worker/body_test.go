@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"aiv/store/storetest"
 	"aiv/store/strictjson"
 )
 
@@ -14,9 +15,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func parse(t testing.TB, body string) strictjson.Value {
 	t.Helper()
 	v, err := strictjson.Parse(body, jsonLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	storetest.Must(t, err)
 	return v
 }
 

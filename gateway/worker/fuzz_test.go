@@ -7,10 +7,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"aiv/runs/answers"
 	"aiv/runs/jobs"
+	"aiv/store/storetest"
 	"aiv/store/strictjson"
 )
 
@@ -100,14 +99,10 @@ func checkSettlement(t *testing.T, s jobs.Settlement) {
 		t.Fatalf("the stored form is not JSON: %q", stored)
 	}
 	read, err := answers.Decode(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	storetest.Must(t, err)
 	micros := *s.Answer
 	micros.AnsweredAt = micros.AnsweredAt.Truncate(time.Microsecond)
-	if diff := cmp.Diff(&micros, read); diff != "" {
-		t.Errorf("stored and read (-reported +read):\n%s", diff)
-	}
+	storetest.Equal(t, &micros, read, "what is read of the stored form")
 	for i, c := range s.Answer.Citations {
 		beyond := strings.ContainsFunc(c.Domain, func(r rune) bool { return r <= ' ' || r >= 0x7f || r >= 'A' && r <= 'Z' })
 		if c.Position != i+1 || c.URL == "" || c.Domain == "" || beyond || strings.HasSuffix(c.Domain, "..") {

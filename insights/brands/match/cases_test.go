@@ -235,9 +235,8 @@ func compareMembers(t *testing.T, name string, got, want map[string]any) {
 // TestPublishedPhrases: METHODOLOGY.md lists the phrases of absence, and the words that end their reach.
 func TestPublishedPhrases(t *testing.T) {
 	published, err := os.ReadFile("../../METHODOLOGY.md")
+	storetest.Must(t, err)
 	for _, line := range append(slices.Concat(phrasesBefore, phrasesAfter), strings.Join(turnWords, " ")) {
-		if !strings.Contains(string(published), "\n"+line+"\n") {
-			t.Errorf("METHODOLOGY.md does not have the line %q (%v)", line, err)
-		}
+		storetest.Equal(t, true, strings.Contains(string(published), "\n"+line+"\n"), "METHODOLOGY.md has the line ", line)
 	}
 }

@@ -3,6 +3,7 @@ package delivery
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -101,9 +102,7 @@ func TestEachResponseHasAResult(t *testing.T) {
 		case "slow body":
 			s.drain = drainTimeout
 		}
-		if got := s.send(t.Context(), test.url, http.Header{}, nil); got != test.want {
-			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
-		}
+		equal(t, fmt.Sprint(test.want), fmt.Sprint(s.send(t.Context(), test.url, http.Header{}, nil)), test.name)
 		s.transport.CloseIdleConnections()
 	}
 	equal(t, 0, target.received(), "requests after a redirect")

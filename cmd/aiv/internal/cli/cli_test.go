@@ -5,19 +5,17 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"aiv/store/storetest"
 )
 
 // TestTerminals: the null device and files are none, so that no secret stays in a file.
 func TestTerminals(t *testing.T) {
 	for name, want := range map[string]bool{os.DevNull: false, filepath.Join(t.TempDir(), "file"): false, "/dev/ptmx": true} {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		storetest.Must(t, err)
 		defer f.Close()
-		if got := IsTerminal(f); got != want {
-			t.Errorf("%s: %t", name, got)
-		}
+		storetest.Equal(t, want, IsTerminal(f), name)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -121,6 +122,13 @@ func (e *statusError) faults() string {
 // temporary reports whether the same request may succeed later.
 func (e *statusError) temporary() bool {
 	return e.status >= 500 || e.status == http.StatusTooManyRequests || e.status == http.StatusRequestTimeout
+}
+
+// isUnavailable reports whether the dispatcher has refused a request because it cannot use its database, or a server of
+// the cluster that has a part of what the request is about.
+func isUnavailable(err error) bool {
+	e, ok := errors.AsType[*statusError](err)
+	return ok && e.problem.Code == "unavailable"
 }
 
 // A backoff waits longer with each failure, up to 5 s.

@@ -64,7 +64,7 @@ func TestRefusedSettlements(t *testing.T) {
 				}
 				return 200, settledAll(body), nil
 			})
-			w.settle(t.Context(), settlements(tasks, test.outcome))
+			w.settle(t.Context(), settlements(tasks, test.outcome), false)
 			equal(t, test.name+": requests", got, test.want)
 			if err := w.failure(); (err != nil) != (test.outcome == failure) || len(w.held) > 0 {
 				t.Errorf("%s: the worker has the error %v and holds %d jobs", test.name, err, len(w.held))
@@ -83,8 +83,8 @@ func TestLogOfJobs(t *testing.T) {
 		return 200, settledAll(body), nil
 	})
 	w.claimed(tasks)
-	w.settle(t.Context(), settlements(tasks, Noted{Failed{"exit_3", "last"}, []any{"ms", 7}}))
-	w.settle(t.Context(), settlements(tasks, Throttled{Message: "the provider answered 503"}))
+	w.settle(t.Context(), settlements(tasks, Noted{Failed{"exit_3", "last"}, []any{"ms", 7}}), false)
+	w.settle(t.Context(), settlements(tasks, Throttled{Message: "the provider answered 503"}), false)
 	equal(t, "log", log.String(), `{"level":"INFO","msg":"claimed","jobs":1,"attempts":[{"id":"job_0","attempt":1}]}
 {"level":"INFO","msg":"job","id":"job_0","attempt":1,"outcome":"failed","state":"settled","code":"exit_3","message":"last","ms":7}
 {"level":"INFO","msg":"job","id":"job_0","attempt":1,"outcome":"throttled","state":"settled","message":"the provider answered 503"}
@@ -117,10 +117,30 @@ func TestSettlementsShareRequests(t *testing.T) {
 		close(w.results)
 		w.settleAll(t.Context())
 		equal(t, "jobs in each request", got, test.want)
-		if len(w.held) > 0 {
-			t.Errorf("%d jobs are held", len(w.held))
-		}
+		equal(t, "jobs that are held", len(w.held), 0)
 	}
+}
+
+// TestLostServerDelaysOneAccount: jobs of other accounts are renewed and settled while a lost server has an account's data.
+func TestLostServerDelaysOneAccount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		found := time.Now().Add(time.Minute)
+		w, tasks, _ := newWorker(3, func(_ context.Context, _, body string) (int, string, error) {
+			if time.Now().Before(found) && strings.Contains(body, `"job_0"`) {
+				return 503, `{"code":"unavailable"}`, nil
+			}
+			return 200, settledAll(body), nil
+		})
+		w.cfg.Parallel, tasks[0].AccountID = 2, "acct_lost"
+		failed, _ := w.renewOnce(t.Context(), attempts(tasks))
+		equal(t, "jobs that are not renewed", failed, attempts(tasks[:1]))
+		w.settle(t.Context(), settlements(tasks, Released{}), false)
+		synctest.Wait()
+		equal(t, "jobs that are not settled", w.byAccount(attempts(tasks)), map[string][]attempt{"acct_lost": attempts(tasks[:1])})
+		w.apart.Wait()
+		equal(t, "jobs that are not settled after the server is back", len(w.held), 0)
+	})
 }
 
 // TestRedirectGetsNoToken: a redirect is not followed, because its target would get the token.

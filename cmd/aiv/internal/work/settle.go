@@ -25,13 +25,15 @@ type settlement struct {
 // fail again and again on a slow connection. Many proxies accept no more than 1 MiB by default.
 const maxBytes = 1_000_000
 
-// settleAll settles the results, those that have collected in one request, until there are no more.
+// settleAll settles the results, those that have collected in one request, until there are no more. It returns when all
+// are settled or given up.
 func (w *worker) settleAll(ctx context.Context) {
+	defer w.apart.Wait()
 	// A batch is sent as soon as the queue is empty. Results that come in meanwhile make the next one.
 	var batch []settlement
 	size := 0
 	flush := func() {
-		w.settle(ctx, batch)
+		w.settle(ctx, batch, false)
 		batch, size = nil, 0
 	}
 	for s := range w.results {
@@ -48,8 +50,8 @@ func (w *worker) settleAll(ctx context.Context) {
 
 // settle reports jobs until the dispatcher has answered. If several are refused together, each is sent alone, so that
 // one answer that is not valid fails no other job. What a proxy refuses is sent again, so that no job fails because of
-// it.
-func (w *worker) settle(ctx context.Context, batch []settlement) {
+// it. apart is whether others do not wait for these jobs; if they do, settle may return while settleApart goes on.
+func (w *worker) settle(ctx context.Context, batch []settlement, apart bool) {
 	bodies := make([]json.RawMessage, len(batch))
 	for i := range batch {
 		bodies[i] = batch[i].body
@@ -72,22 +74,51 @@ func (w *worker) settle(ctx context.Context, batch []settlement) {
 			return
 		case invalid && len(batch) > 1:
 			for i := range batch {
-				w.settle(ctx, batch[i:i+1])
+				w.settle(ctx, batch[i:i+1], apart)
 			}
 			return
 		// An answer that the dispatcher does not accept fails its job. The failure is valid, so the recursion ends.
 		case invalid && !foreign && batch[0].outcome == "completed":
 			s := newSettlement(batch[0].task, invalidAnswer(e.faults()))
 			s.attrs = batch[0].attrs
-			w.settle(ctx, []settlement{s})
+			w.settle(ctx, []settlement{s}, apart)
 			return
 		case !foreign && w.refused(err) || ctx.Err() != nil:
 			w.abandon(batch, err)
 			return
 		}
 		w.cfg.Log.Warn("cannot settle jobs; retrying", "jobs", len(batch), "error", err)
+		if !apart && isUnavailable(err) && w.settleApart(ctx, batch) {
+			return
+		}
 		wait.sleep(ctx)
 	}
+}
+
+// settleApart settles the jobs of each account in the background: on a cluster, the server of one account's data may be
+// lost, and results of others must not wait for it until their leases end. It returns false if too many wait so already.
+func (w *worker) settleApart(ctx context.Context, batch []settlement) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// When the server is lost, the worker has at most this many of its jobs: those in progress and those in the queue. If
+	// there are more, the dispatcher settles nothing, and further jobs would be executed in vain.
+	if w.settledApart+len(batch) > 2*w.cfg.Parallel {
+		return false
+	}
+	w.settledApart += len(batch)
+	accounts := make(map[string][]settlement)
+	for _, s := range batch {
+		accounts[s.task.AccountID] = append(accounts[s.task.AccountID], s)
+	}
+	for _, of := range accounts {
+		w.apart.Go(func() {
+			w.settle(ctx, of, true)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.settledApart -= len(of)
+		})
+	}
+	return true
 }
 
 // abandon gives up settling jobs because of err.
@@ -152,32 +183,55 @@ func (w *worker) renew(ctx context.Context) {
 }
 
 // renewOnce renews the leases of jobs, and returns the jobs whose request failed, with the last error. Its requests are
-// sent at the same time: if several got no answer in turn, the leases of the last ones would end meanwhile.
+// sent at the same time: if several got no answer in turn, the leases of the last ones would end meanwhile. What the
+// dispatcher cannot renew together is sent again for each account.
 func (w *worker) renewOnce(ctx context.Context, jobs []attempt) (failed []attempt, err error) {
 	var mu sync.Mutex
 	var requests sync.WaitGroup
-	for part := range slices.Chunk(jobs, maxJobs) {
-		requests.Go(func() {
-			var states []struct {
-				ID, State string
-				Attempt   int64
-			}
-			// The lease is counted from before the request, so it ends here no later than at the dispatcher.
-			sent := time.Now()
-			body := map[string]any{"lease_seconds": int(w.cfg.Lease / time.Second), "jobs": part}
-			if e := w.client.call(ctx, min(w.cfg.Lease/3, callTime), "/heartbeat", body, &states); e != nil {
-				mu.Lock()
-				failed, err = append(failed, part...), e
-				mu.Unlock()
-				return
-			}
+	var send func(part []attempt)
+	send = func(part []attempt) {
+		var states []struct {
+			ID, State string
+			Attempt   int64
+		}
+		// The lease is counted from before the request, so it ends here no later than at the dispatcher.
+		sent := time.Now()
+		body := map[string]any{"lease_seconds": int(w.cfg.Lease / time.Second), "jobs": part}
+		e := w.client.call(ctx, min(w.cfg.Lease/3, callTime), "/heartbeat", body, &states)
+		if e == nil {
 			for _, s := range states {
 				w.renewed(s.ID, s.Attempt, s.State, sent.Add(w.cfg.Lease))
 			}
-		})
+			return
+		}
+		if accounts := w.byAccount(part); isUnavailable(e) && len(accounts) > 1 {
+			for _, of := range accounts {
+				requests.Go(func() { send(of) })
+			}
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		failed, err = append(failed, part...), e
+	}
+	for part := range slices.Chunk(jobs, maxJobs) {
+		requests.Go(func() { send(part) })
 	}
 	requests.Wait()
 	return failed, err
+}
+
+// byAccount returns the jobs by the account that they belong to. Jobs that are no longer held are left out.
+func (w *worker) byAccount(jobs []attempt) map[string][]attempt {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	accounts := make(map[string][]attempt)
+	for _, j := range jobs {
+		if t := w.held[j.ID]; t != nil {
+			accounts[t.AccountID] = append(accounts[t.AccountID], j)
+		}
+	}
+	return accounts
 }
 
 // renewed records the state of a lease, and its end if it is held.

@@ -90,7 +90,8 @@ func Run(ctx context.Context, cfg Config) error {
 	return w.failure()
 }
 
-// A worker is one call of Run. Its goroutines are claimAll, which is Run's own, one for each job, settleAll and renew.
+// A worker is one call of Run. Its goroutines are claimAll, which is Run's own, one for each job, settleAll, those of
+// settleApart, and renew.
 type worker struct {
 	cfg    Config
 	client *client
@@ -102,9 +103,12 @@ type worker struct {
 	queueing sync.WaitGroup // jobs that are executed, and results that wait for room in the queue
 	results  chan settlement
 
-	mu   sync.Mutex
-	held map[string]*task // by id, until they are settled
-	err  error            // the first that ends the worker
+	apart sync.WaitGroup // calls of settleApart
+
+	mu           sync.Mutex
+	held         map[string]*task // by id, until they are settled
+	settledApart int              // jobs that are being settled apart
+	err          error            // the first that ends the worker
 }
 
 // A task is a job that the worker has claimed.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"aiv/store/storetest"
 )
 
 // A dispatcher responds to the requests of workers. It is the transport of a worker's parts, and the handler of a
@@ -49,7 +49,7 @@ const (
 
 // settledAll is the response to the settlements in a body.
 func settledAll(body string) string {
-	return `{"jobs":[` + strings.Repeat(`,{"state":"settled"}`, strings.Count(body, `"outcome"`))[1:] + `]}`
+	return `{"jobs":[` + strings.Repeat(`,{"state":"settled"}`, strings.Count(body, `"attempt"`))[1:] + `]}`
 }
 
 // config returns the configuration of a worker for a dispatcher that ends with the test.
@@ -92,9 +92,7 @@ func newWorker(jobs int, d dispatcher) (w *worker, tasks []*task, log *bytes.Buf
 // equal compares what a test got with what it wants.
 func equal(t *testing.T, what string, got, want any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	storetest.Equal(t, want, got, what)
 }
 
 // awaitFile waits for a file until ctx is done, and reports whether it exists.
