@@ -62,10 +62,13 @@ func (s *Status) readTables(ctx context.Context, pool *pgxpool.Pool) error {
 		return err
 	}
 	placements, err := schema.Placements(ctx, pool, capability.All)
+	if err != nil {
+		return err // a server is lost: what was read before says of no table where it is
+	}
 	for _, p := range placements {
 		s.Tables = append(s.Tables, Table{p.Table, p.Is, p.Want, p.Size})
 	}
-	return err
+	return nil
 }
 
 // readProviders reads what waits at the providers, and for what.
