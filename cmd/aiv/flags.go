@@ -45,7 +45,8 @@ func (c *call) expiryFlag(to **time.Time, usage string) {
 	})
 }
 
-// actor returns the actor that the audit log records.
+// actor returns the actor that the audit log records. The environment may have bytes that are not UTF-8, which the
+// database refuses; Parse checks the flag.
 func (c *call) actor() string {
 	return strings.ToValidUTF8(cmp.Or(*c.givenActor, c.Getenv("AIV_ACTOR"), c.thisUser()), "\uFFFD")
 }

@@ -104,8 +104,8 @@ func TestKeysArePrinted(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
 	create := "keys create -account " + s.newAccount(t) + " -scopes runs:read -json -name "
-	expect(t, s.url(), prints{create + "'two\tcells\x1b[2J\u202e'", 0, `two\\tcells\\u001b\[2J`}, prints{"keys list", 0, `\ttwo�cells�\[2J�\t`},
-		prints{"keys list '-\x1b[2J'", 2, `has no flag -�\[2J\n`})
+	expect(t, s.url(), prints{create + "'two\tcells\x1b[2J\u202e'", 0, `two\\tcells\\u001b\[2J`},
+		prints{"keys list", 0, `\ttwo�cells�\[2J�\t`}, prints{"keys list '-\x1b[2J'", 2, `has no flag -�\[2J\n`})
 	var stderr strings.Builder
 	p := testProgram(full{}, &stderr, s.env)
 	const unshown = "was created, but its key could not be printed; revoke it: write the output: no space left on device\n"

@@ -22,7 +22,8 @@ func TestDecompositionEqualsPostgreSQL(t *testing.T) {
 		}
 	}
 	storetest.Must(t, storetest.New(t).QueryRow(t.Context(),
-		`SELECT array_agg(normalize(chr(point), NFKD) ORDER BY n) FROM unnest($1::int[]) WITH ORDINALITY AS points (point, n)`, points).Scan(&want))
+		`SELECT array_agg(normalize(chr(point), NFKD) ORDER BY n) FROM unnest($1::int[]) WITH ORDINALITY AS points (point, n)`,
+		points).Scan(&want))
 	if len(points) < 2000 {
 		t.Errorf("only %d characters are decomposed", len(points))
 	}

@@ -3,7 +3,6 @@ package delivery
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net"
@@ -102,7 +101,9 @@ func TestEachResponseHasAResult(t *testing.T) {
 		case "slow body":
 			s.drain = drainTimeout
 		}
-		equal(t, fmt.Sprint(test.want), fmt.Sprint(s.send(t.Context(), test.url, http.Header{}, nil)), test.name)
+		if got := s.send(t.Context(), test.url, http.Header{}, nil); got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
 		s.transport.CloseIdleConnections()
 	}
 	equal(t, 0, target.received(), "requests after a redirect")

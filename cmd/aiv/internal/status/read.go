@@ -63,7 +63,7 @@ func (s *Status) readTables(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	placements, err := schema.Placements(ctx, pool, capability.All)
 	if err != nil {
-		return err // a server is lost: what was read before says of no table where it is
+		return err // placements is incomplete: a server may be lost
 	}
 	for _, p := range placements {
 		s.Tables = append(s.Tables, Table{p.Table, p.Is, p.Want, p.Size})
