@@ -32,13 +32,14 @@ var (
 //
 // [RFC 3986, 3.1]: https://www.rfc-editor.org/rfc/rfc3986#section-3.1
 func parseURL(text string, allowHTTP bool) (string, error) {
-	if text == "" || len(text) > MaxURL {
-		return "", errURLLength
-	}
+	// The characters come first, so that a byte is a character where the length is compared.
 	for i := range len(text) {
 		if text[i] <= ' ' || text[i] > '~' || text[i] == '\\' {
 			return "", errURLText
 		}
+	}
+	if text == "" || len(text) > MaxURL {
+		return "", errURLLength
 	}
 	// url.Parse would accept other forms, such as https:host.
 	scheme, rest, found := strings.Cut(text, "://")

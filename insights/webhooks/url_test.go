@@ -16,7 +16,7 @@ func TestParseURL(t *testing.T) {
 			https://EXAMPLE.com./ https://xn--bcher-kva.example/ https://a_b.example/ https://93.184.216.34/ https://10.0.0.1/
 			https://[2606:4700::1111]:8443/ https://` + strings.Repeat("a.", 126) + "a/ " + long,
 		errURLLength:   long + "a",
-		errURLText:     `https://example.com/ü https://bücher.example/ https://example.com\\@evil.example/`,
+		errURLText:     `https://example.com/ü https://bücher.example/ https://example.com\\@evil.example/ ` + strings.Repeat("ü", MaxURL),
 		errURLHTTPS:    `http://example.com:8080/ HTTP://example.com:8080/ HTTPSX://example.com/ ftp://example.com/ example.com //example.com/`,
 		errURLForm:     `https:///path https:// https://%zz/ https://[::1/ https://[127.0.0.1]/`,
 		errURLUser:     `https://user@example.com/ https://user:secret@example.com/ https://@example.com/`,
