@@ -179,7 +179,7 @@ func accountsSetQuota(ctx context.Context, c *call) error {
 			case a.JobsPerMonth == nil:
 				fmt.Fprintf(w, "Account %s has no quota.\n", a.ID)
 			default:
-				fmt.Fprintf(w, "Account %s has a quota of %d jobs per month.\n", a.ID, *a.JobsPerMonth)
+				fmt.Fprintf(w, "Account %s has a quota of %s per month.\n", a.ID, cli.Count(*a.JobsPerMonth, "job", "jobs"))
 			}
 		})
 	})

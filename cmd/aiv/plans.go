@@ -92,10 +92,10 @@ func plansSet(ctx context.Context, c *call) error {
 		return c.Print(p, func(w io.Writer) {
 			fmt.Fprintf(w, "Plan %s is set: features %s; %s requests per minute", p.Code, cli.List(p.Features), p.rate())
 			if p.JobsPerMonth != nil {
-				fmt.Fprintf(w, "; %d jobs per month", *p.JobsPerMonth)
+				fmt.Fprintf(w, "; %s per month", cli.Count(*p.JobsPerMonth, "job", "jobs"))
 			}
 			if p.MaxUnfinishedJobs != nil {
-				fmt.Fprintf(w, "; %d unfinished jobs", *p.MaxUnfinishedJobs)
+				fmt.Fprintf(w, "; %s", cli.Count(*p.MaxUnfinishedJobs, "unfinished job", "unfinished jobs"))
 			}
 			fmt.Fprintln(w, ".")
 			if !slices.Contains(p.Features, auth.APIAccess) {
