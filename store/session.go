@@ -44,8 +44,10 @@ var sessionSettings = []setting{
 	{"statement_timeout", "30s", true},
 	// Ends the transactions of a process that hangs.
 	{"idle_in_transaction_session_timeout", "60s", true},
-	// Ends the sessions of a machine that has gone. It has no effect on Unix sockets.
+	// End the sessions of a machine that has gone, also idle ones. They have no effect on Unix sockets.
 	{"tcp_user_timeout", "30s", false},
+	{"tcp_keepalives_idle", "30s", false},
+	{"tcp_keepalives_interval", "10s", false},
 }
 
 // plannerSettings are the settings of the planner in hot and in plain sessions; see the package's documentation. Plain

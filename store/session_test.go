@@ -35,8 +35,7 @@ func TestVerifySession(t *testing.T) {
 	t.Parallel()
 	url := storetest.Empty(t)
 	must(t, store.VerifySession(t.Context(), openHot(t, url)))
-	ofURL := openHot(t, url+"&lock_timeout=7000ms&search_path=pg_temp&options=-c%20statement_timeout%3D9s")
-	must(t, store.VerifySession(t.Context(), ofURL))
+	must(t, store.VerifySession(t.Context(), openHot(t, url+"&lock_timeout=7000ms&search_path=pg_temp&options=-c%20statement_timeout%3D9s")))
 
 	hot := openHot(t, url+"&idle_in_transaction_session_timeout=10s")
 	err := store.VerifySession(t.Context(), behindPooler(t, hot, `SET search_path = "$user", public; SET DateStyle = 'German';
@@ -57,6 +56,8 @@ func TestSettingsOfTheRole(t *testing.T) {
 		current_setting('enable_bitmapscan'), current_setting('enable_sort'), current_setting('enable_incremental_sort'))`
 	hot := openHot(t, url)
 	equal(t, "force_generic_plan off off off off", storetest.Value[string](t, hot, settings), "hot")
+	const keepalives = `SELECT string_agg(reset_val, ' ' ORDER BY name) FROM pg_settings WHERE name LIKE 'tcp_keepalives_i%'`
+	equal(t, "30 10", storetest.Value[string](t, hot, keepalives), "seconds, over TCP")
 	another, err := store.OpenPlain(t.Context(), hot, 1)
 	must(t, err)
 	defer another.Close()
