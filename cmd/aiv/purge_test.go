@@ -31,8 +31,7 @@ SELECT table_name::text FROM information_schema.columns WHERE table_schema = 'pu
 func TestPurgeCommand(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	pool := connect(t, s.url())
-	customers(t, pool, 500, 300)
+	customers(t, connect(t, s.url()), 500, 300)
 	before := prints{"usage -json", 0, `\{.*\{`}.expect(t, s.url())
 	s.follow(t, "testdata/stories/purge.txt")
 	equal(t, before, prints{"usage -json", 0, ""}.expect(t, s.url()), "usage")

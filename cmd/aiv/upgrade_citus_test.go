@@ -31,6 +31,9 @@ func TestUpgradeOfADistributedDatabase(t *testing.T) {
 	storetest.Exec(t, pool, sampleRows)
 	expect(t, url, prints{"migrate", 0, ""}, prints{"migrate -distribute", 0, ""}, prints{"verify", 0, ""})
 	equal(t, fresh, describeDistributed(t, pool), "upgraded database")
+	equal(t, []string{"5 1 5", "5 1 5"}, queryTexts(t, connect(t, url), `SELECT result FROM run_command_on_workers($$SELECT concat_ws(' ',
+		current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'), current_setting('tcp_keepalives_count'))$$)`),
+		"keepalives of sessions on the other servers")
 }
 
 // existing returns the capabilities without tables that the database does not have.

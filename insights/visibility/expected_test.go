@@ -27,8 +27,7 @@ func (w *world) selects(f *visibility.Filter, j *wroteJob) bool {
 }
 
 func (w *world) isBranded(question string) bool {
-	found := w.matcher.Question(w.catalog[question].Text)
-	return found.Branded()
+	return w.matcher.Question(w.catalog[question].Text).Branded()
 }
 
 // selected returns the jobs that a filter selects, and, of these, the counted ones.

@@ -165,8 +165,7 @@ func (r *wroteRun) isFinal() bool {
 }
 
 func (w *world) job(k jobs.Key) *wroteJob {
-	run := w.runs[slices.IndexFunc(w.runs, func(r *wroteRun) bool { return r.id == k.Run })]
-	return run.jobs[k.Ordinal-1]
+	return w.runs[slices.IndexFunc(w.runs, func(r *wroteRun) bool { return r.id == k.Run })].jobs[k.Ordinal-1]
 }
 
 // eachJob calls f with all jobs.

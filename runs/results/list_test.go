@@ -116,8 +116,7 @@ func testRuns(random *rand.Rand) map[string]*testRun {
 func TestPagesOfEachFilter(t *testing.T) {
 	t.Parallel()
 	pool := storetest.Hot(t)
-	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
-	runs := testRuns(random)
+	runs := testRuns(rand.New(rand.NewPCG(rand.Uint64(), 0)))
 	for _, r := range runs {
 		r.write(t, pool)
 	}

@@ -115,7 +115,7 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool, all []Capability) (plac
 		return err
 	})
 	if err == nil {
-		err = boundLockWaits(ctx, conn)
+		err = setOnServers(ctx, conn)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("distribute the tables: %w", err)
@@ -123,24 +123,31 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool, all []Capability) (plac
 	return placed, nil
 }
 
-// boundLockWaits makes statements wait at most workerLockWait for a lock on another server. The coordinator does
-// not pass on the lock_timeout of its sessions. A server's failure can leave a transaction that holds its locks until
-// the coordinator has ended it, and the other accounts of a batch must not wait for that.
-func boundLockWaits(ctx context.Context, conn *pgx.Conn) error {
-	var failed string
-	err := conn.QueryRow(ctx, setLockWaits, workerLockWait).Scan(&failed)
-	if err == nil && failed != "" {
-		err = errors.New(failed)
-	}
-	if err != nil {
-		return fmt.Errorf("set lock_timeout on the other servers: %w", err)
+// setOnServers makes the workerSettings hold for the database's sessions on the other servers. The coordinator does not
+// pass on the settings of its own sessions.
+func setOnServers(ctx context.Context, conn *pgx.Conn) error {
+	for _, s := range workerSettings {
+		var failed string
+		err := conn.QueryRow(ctx, setOnWorkers, s.name, s.value).Scan(&failed)
+		if err == nil && failed != "" {
+			err = errors.New(failed)
+		}
+		if err != nil {
+			return fmt.Errorf("set %s on the other servers: %w", s.name, err)
+		}
 	}
 	return nil
 }
 
-// workerLockWait is longer than another process's batch takes. It also ends most transactions that wait for each other
-// sooner than Citus finds them, by default every 2 s.
-const workerLockWait = "1s"
+var workerSettings = []struct{ name, value string }{
+	// Longer than another process's batch takes. A server's failure can leave a transaction that holds its locks until
+	// the coordinator has ended it, and the other accounts of a batch must not wait for that. It also ends most
+	// transactions that wait for each other sooner than Citus finds them, by default every 2 s.
+	{"lock_timeout", "1s"},
+	// A server that the coordinator has given up while the network was down does not learn of it. With the defaults of
+	// TCP its sessions would hold their locks for two hours.
+	{"tcp_keepalives_idle", "5"}, {"tcp_keepalives_interval", "1"}, {"tcp_keepalives_count", "5"},
+}
 
 // place executes the statements that place tables: it drops foreign keys and triggers, distributes, and adds the keys
 // again.
@@ -272,11 +279,11 @@ SELECT no, ` + placementOf + `,
   CASE WHEN p.logicalrelid IS NULL THEN pg_total_relation_size(to_regclass(t.name)) ELSE citus_total_relation_size(p.logicalrelid) END
 FROM unnest($1::text[]) WITH ORDINALITY AS t (name, no) LEFT JOIN pg_dist_partition p ON p.logicalrelid = to_regclass(t.name)`
 
-	// setLockWaits returns the first server on which the setting failed, or "". It holds for sessions that begin
+	// setOnWorkers returns the first server on which the setting $1 failed, or "". It holds for sessions that begin
 	// later.
-	setLockWaits = `
+	setOnWorkers = `
 SELECT COALESCE(min(nodename || ':' || nodeport || ': ' || result) FILTER (WHERE NOT success), '')
-FROM run_command_on_workers(format('ALTER DATABASE %I SET lock_timeout = %L', current_database(), $1::text))`
+FROM run_command_on_workers(format('ALTER DATABASE %I SET %I = %L', current_database(), $1::text, $2::text))`
 
 	// selectForeignKeys returns the statements that drop and add the foreign keys from and to tables.
 	selectForeignKeys = `
