@@ -46,8 +46,8 @@ var sessionSettings = []setting{
 	{"idle_in_transaction_session_timeout", "60s", true},
 	// End the sessions of a machine that has gone, also idle ones. They have no effect on Unix sockets.
 	{"tcp_user_timeout", "30s", false},
-	{"tcp_keepalives_idle", "30s", false},
-	{"tcp_keepalives_interval", "10s", false},
+	{"tcp_keepalives_idle", "5s", false},
+	{"tcp_keepalives_interval", "5s", false},
 }
 
 // plannerSettings are the settings of the planner in hot and in plain sessions; see the package's documentation. Plain
