@@ -44,7 +44,8 @@ var sessionSettings = []setting{
 	{"statement_timeout", "30s", true},
 	// Ends the transactions of a process that hangs.
 	{"idle_in_transaction_session_timeout", "60s", true},
-	// End the sessions of a machine that has gone, also idle ones. They have no effect on Unix sockets.
+	// End the sessions of a machine that has gone: tcp_user_timeout those with unacknowledged data, the probes idle ones.
+	// They have no effect on Unix sockets.
 	{"tcp_user_timeout", "30s", false},
 	{"tcp_keepalives_idle", "5s", false},
 	{"tcp_keepalives_interval", "5s", false},
