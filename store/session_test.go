@@ -57,7 +57,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 	hot := openHot(t, url)
 	equal(t, "force_generic_plan off off off off", storetest.Value[string](t, hot, settings), "hot")
 	const keepalives = `SELECT string_agg(reset_val, ' ' ORDER BY name) FROM pg_settings WHERE name LIKE 'tcp_keepalives_i%'`
-	equal(t, "5 5", storetest.Value[string](t, hot, keepalives), "seconds, over TCP")
+	equal(t, "5 5", storetest.Value[string](t, hot, keepalives), "keepalives, for which current_setting is 0 over a Unix socket")
 	another, err := store.OpenPlain(t.Context(), hot, 1)
 	must(t, err)
 	defer another.Close()

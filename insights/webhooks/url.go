@@ -32,7 +32,7 @@ var (
 //
 // [RFC 3986, 3.1]: https://www.rfc-editor.org/rfc/rfc3986#section-3.1
 func parseURL(text string, allowHTTP bool) (string, error) {
-	// The characters come first, so that a byte is a character where the length is compared.
+	// Characters are checked first, so that the length in bytes is the length in characters.
 	for i := range len(text) {
 		if text[i] <= ' ' || text[i] > '~' || text[i] == '\\' {
 			return "", errURLText

@@ -83,7 +83,7 @@ func Placements(ctx context.Context, pool *pgxpool.Pool, all []Capability) ([]Pl
 // and added again at the end. Triggers of the tables are dropped: they cannot change other tables on a cluster. The
 // statements of operators change the revision of credentials themselves.
 //
-// It also applies the settings that servers added since the last time lack.
+// It also applies workerSettings on all other servers, which may have been added since the last time.
 func Distribute(ctx context.Context, pool *pgxpool.Pool, all []Capability) (placed []PlacedTable, err error) {
 	if err := CheckCitus(ctx, pool); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool, all []Capability) (plac
 		return err
 	})
 	if err == nil {
-		err = setOnServers(ctx, conn)
+		err = applyWorkerSettings(ctx, conn)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("distribute the tables: %w", err)
@@ -123,12 +123,11 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool, all []Capability) (plac
 	return placed, nil
 }
 
-// setOnServers makes the workerSettings hold for the database's sessions on the other servers. The coordinator does not
-// pass on the settings of its own sessions.
-func setOnServers(ctx context.Context, conn *pgx.Conn) error {
+// applyWorkerSettings sets workerSettings for the database on the other servers.
+func applyWorkerSettings(ctx context.Context, conn *pgx.Conn) error {
 	for _, s := range workerSettings {
 		var failed string
-		err := conn.QueryRow(ctx, setOnWorkers, s.name, s.value).Scan(&failed)
+		err := conn.QueryRow(ctx, setWorkerSetting, s.name, s.value).Scan(&failed)
 		if err == nil && failed != "" {
 			err = errors.New(failed)
 		}
@@ -139,13 +138,15 @@ func setOnServers(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
+// workerSettings are the settings of the database's sessions on the other servers. The coordinator does not propagate
+// its session settings.
 var workerSettings = []struct{ name, value string }{
 	// Longer than another process's batch takes. A server's failure can leave a transaction that holds its locks until
 	// the coordinator has ended it, and the other accounts of a batch must not wait for that. It also ends most
 	// transactions that wait for each other sooner than Citus finds them, by default every 2 s.
 	{"lock_timeout", "1s"},
-	// A server that the coordinator has given up while the network was down does not learn of it. With the defaults of
-	// TCP its sessions would hold their locks for two hours.
+	// A server does not learn that the coordinator gave up its connections while the network was down. With the defaults
+	// of TCP its idle sessions would hold their locks for two hours. No probes are sent while data is unacknowledged.
 	{"tcp_keepalives_idle", "5"}, {"tcp_keepalives_interval", "1"}, {"tcp_keepalives_count", "5"},
 }
 
@@ -279,9 +280,9 @@ SELECT no, ` + placementOf + `,
   CASE WHEN p.logicalrelid IS NULL THEN pg_total_relation_size(to_regclass(t.name)) ELSE citus_total_relation_size(p.logicalrelid) END
 FROM unnest($1::text[]) WITH ORDINALITY AS t (name, no) LEFT JOIN pg_dist_partition p ON p.logicalrelid = to_regclass(t.name)`
 
-	// setOnWorkers returns the first server on which the setting $1 failed, or "". It holds for sessions that begin
+	// setWorkerSetting returns the first server on which the setting $1 failed, or "". It holds for sessions that begin
 	// later.
-	setOnWorkers = `
+	setWorkerSetting = `
 SELECT COALESCE(min(nodename || ':' || nodeport || ': ' || result) FILTER (WHERE NOT success), '')
 FROM run_command_on_workers(format('ALTER DATABASE %I SET %I = %L', current_database(), $1::text, $2::text))`
 
